@@ -1,1 +1,1 @@
-"""Selectors, refusals and protobuf as clients send and get them."""
+"""Request and response formats: selectors, error responses and protobuf."""

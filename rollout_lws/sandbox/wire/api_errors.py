@@ -1,4 +1,4 @@
-"""The API server's refusals, worded like kube-apiserver's so that people and clients recognise them."""
+"""The API server's error responses, worded like kube-apiserver's so that people and clients recognise them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 
-#: The reason of a cause by the words that its message begins with.
+#: The reason of a Status cause by the start of its message.
 _CAUSES = {
     "Required value": "FieldValueRequired",
     "Invalid value": "FieldValueInvalid",
@@ -23,7 +23,7 @@ _CAUSES = {
 
 
 class Refusal(ApiError):
-    """An ApiError with what a Status says of it for programs: ``details`` names the object and the causes."""
+    """An ApiError with the machine-readable ``details`` of its Status: the object and the causes."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: Mapping[str, Any], *, retry_after: float | None = None
@@ -33,7 +33,7 @@ class Refusal(ApiError):
 
 
 def _about(resource: Resource, name: str, kind: str = "") -> dict[str, Any]:
-    """Details of a refusal that concerns one object; ``kind`` is the resource's plural unless given."""
+    """Status details about one object; ``kind`` defaults to the resource's plural."""
     named = {"name": name, "group": resource.group, "kind": kind or resource.plural}
     return {key: value for key, value in named.items() if value}
 
@@ -47,7 +47,7 @@ def no_such_resource() -> ApiError:
 
 
 class NoSuchPath(ApiError):
-    """Nobody serves anything under a path; Kubernetes says so in plain text, without a Status and so without reason."""
+    """404 for a path that no API serves; Kubernetes sends plain text, without a Status and thus without a reason."""
 
     def __init__(self) -> None:
         super().__init__(404, "", "404 page not found")
@@ -72,7 +72,7 @@ def conflict(resource: Resource, name: str, why: str) -> ApiError:
 
 
 def not_meant(resource: Resource, name: str, why: str) -> ApiError:
-    """409 of a deletion that was meant for another object; here Kubernetes names the kind."""
+    """409 for a delete whose precondition means another object; here Kubernetes names the kind."""
     details = _about(resource, name, resource.kind)
     message = f'Operation cannot be fulfilled on {_kind(resource)} "{name}": {why}'
     return Refusal(409, "Conflict", message, details)
@@ -87,7 +87,7 @@ def modified(resource: Resource, name: str) -> ApiError:
 
 
 def conflicting(contested: Mapping[str, Sequence[str]]) -> ApiError:
-    """409 of an apply to fields, by path, of owners that want them otherwise."""
+    """409 for an apply: contested field paths by the manager that owns them with another value."""
     total = sum(map(len, contested.values()))
     if total == 1:
         ((who, (path,)),) = contested.items()
@@ -104,18 +104,18 @@ def conflicting(contested: Mapping[str, Sequence[str]]) -> ApiError:
 
 
 def invalid(resource: Resource, name: str, violations: Sequence[str]) -> ApiError:
-    """422 Invalid; one violation stands alone, several are bracketed, as kube-apiserver does."""
+    """422 Invalid; like kube-apiserver, several violations are in brackets, a single one is not."""
     return _invalid(_kind(resource), name, _about(resource, name, resource.kind), violations)
 
 
 def unconditional(resource: Resource, name: str) -> ApiError:
-    """422 of a replacement that does not say which version it replaces; here Kubernetes names the resource."""
+    """422 for a replace without a resourceVersion; here Kubernetes names the resource."""
     why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
     return _invalid(str(resource), name, _about(resource, name), [why])
 
 
 def invalid_options(kind: str, violation: str) -> ApiError:
-    """422 of the parameters of a request, which are an object of ``kind`` to Kubernetes."""
+    """422 for request parameters, which Kubernetes treats as an object of ``kind``."""
     return _invalid(f"{kind}.meta.k8s.io", "", {"group": "meta.k8s.io", "kind": kind}, [violation])
 
 
@@ -140,7 +140,7 @@ def _cause(violation: str) -> dict[str, str]:
 
 
 def wrong_kind(resource: Resource, body: Mapping[str, Any], *, custom: bool) -> ApiError | None:
-    """What is wrong with the identity that a body gives itself; None when it is ``resource``'s, or left to the URL."""
+    """The error in a body's apiVersion and kind; None if they match ``resource`` or the URL may supply them."""
     version, kind = body.get("apiVersion"), body.get("kind")
     if custom and not kind:
         text = f"the object provided is unrecognized (must be of type {resource.kind})"
@@ -157,7 +157,7 @@ def wrong_kind(resource: Resource, body: Mapping[str, Any], *, custom: bool) -> 
 
 
 def other_identity(resource: Resource, body: Mapping[str, Any]) -> ApiError | None:
-    """422 of a custom resource that a write would make another kind of thing; None when it stays what it is."""
+    """422 for a write that changes a custom resource's apiVersion or kind; None if both stay."""
     version, kind, metadata = str(body.get("apiVersion")), str(body.get("kind")), body.get("metadata")
     name = str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
     group = version.rpartition("/")[0]
@@ -175,7 +175,7 @@ def _shortened(body: Mapping[str, Any]) -> str:
 
 
 def undeclared(resource: Resource, body: Mapping[str, Any], path: str) -> ApiError:
-    """500 of an apply with a field that the schema lacks: it could be owned by nobody."""
+    """500 for an apply with a field that the schema lacks: no manager could own it."""
     given = body.get("metadata") or {}
     what = f"{given.get('namespace', '')}/{given.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
     return ApiError(500, "", f"failed to create typed patch object ({what}): .{path}: field not declared in schema")
@@ -208,7 +208,7 @@ def no_version(text: str) -> str:
 
 
 def future_version(version: int, current: int) -> ApiError:
-    """504 of a list that is to be no older than what has not happened yet."""
+    """504 for a list at a resourceVersion that does not exist yet."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     details = {"causes": causes, "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {version}, current: {current}"
@@ -216,6 +216,6 @@ def future_version(version: int, current: int) -> ApiError:
 
 
 def exceeded_quota(pod: str) -> ApiError:
-    """403 as the quota admission of a namespace words it that has no accelerators left."""
+    """403 from ResourceQuota admission in a namespace with no accelerators left."""
     used = "requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=64, limited: requests.nvidia.com/gpu=64"
     return ApiError(403, "Forbidden", f'pods "{pod}" is forbidden: exceeded quota: accelerators, {used}')

@@ -1,4 +1,4 @@
-"""The one protobuf message read here: a Namespace, because `kubectl create namespace` is everyone's first command.
+"""Decodes the only supported protobuf message: a Namespace, because `kubectl create namespace` sends it.
 
 The envelope is ``k8s\\0`` and a runtime.Unknown: field 1 the TypeMeta (1 apiVersion, 2 kind), field 2 the raw object,
 whose ObjectMeta is field 1 (1 name, 11 labels and 12 annotations as maps).
@@ -35,7 +35,7 @@ def namespace(body: bytes) -> dict[str, Any] | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Length-delimited fields by number; numbers of other wire types are passed over."""
+    """Length-delimited fields by number; fields of other wire types are skipped."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

@@ -18,7 +18,7 @@ _EXISTS = re.compile(rf"(!?)\s*({_KEY})\s*(?:,|$)")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term: ``operator`` is in, notin, exists or absent."""
+    """One requirement: ``operator`` is in, notin, exists or absent."""
 
     key: str
     operator: str
@@ -34,7 +34,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """``equal`` are labels that must have just one value: what an index can answer, and cheap to compare."""
+    """``equal`` are labels with exactly one allowed value: an index can find them, and they compare fast."""
 
     equal: Mapping[str, str]
     others: tuple[Requirement, ...]
@@ -47,7 +47,7 @@ class LabelSelector:
 
 @lru_cache(maxsize=1024)
 def parse_labels(text: str) -> LabelSelector:
-    """A labelSelector parameter; ApiError 400 when it cannot be read."""
+    """A labelSelector parameter; ApiError 400 when it cannot be parsed."""
     requirements: list[Requirement] = []
     rest = text.strip()
     while rest:
@@ -72,7 +72,7 @@ def parse_labels(text: str) -> LabelSelector:
 
 
 def format_labels(selector: Mapping[str, Any] | None) -> str:
-    """A LabelSelector object (matchLabels, matchExpressions) in its text form; empty when it selects everything."""
+    """A LabelSelector object (matchLabels, matchExpressions) as text; empty when it selects everything."""
     terms = [f"{key}={value}" for key, value in sorted(((selector or {}).get("matchLabels") or {}).items())]
     for term in (selector or {}).get("matchExpressions") or ():
         operator, key = term["operator"], term["key"]
@@ -97,7 +97,7 @@ def field(obj: Mapping[str, Any], path: str) -> str:
 
 @lru_cache(maxsize=256)
 def parse_fields(text: str, supported: frozenset[str]) -> Callable[[Mapping[str, Any]], bool]:
-    """A fieldSelector parameter as a predicate of objects; ApiError 400 for a field that the kind cannot select by."""
+    """A fieldSelector parameter as a predicate; ApiError 400 for a field that the kind cannot select by."""
     terms: list[tuple[str, str, bool]] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         found = re.fullmatch(r"([A-Za-z0-9.]+)(==|=|!=)(.*)", part)

@@ -1,6 +1,6 @@
 """A traffic meter: where requests go in a cluster, by weights, endpoints and connections, and which fail or are cut.
 
-It models data planes exactly as fluids, so that a story can say what share each version had, without sending anything.
+It computes data planes exactly, as continuous flows: a story can state each version's share without any requests.
 """
 
 from rollout_lws.sandbox.meter.client import Client

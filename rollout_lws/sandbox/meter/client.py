@@ -1,21 +1,20 @@
-"""Who sends requests, and of what kind: all requests of one client are alike, so that one share describes them."""
+"""Clients of the traffic meter: all requests of one client are alike, so one share of requests describes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: How long connections through kube-proxy live: they stay on the endpoint they got. A proxy chooses for each request.
+#: Seconds for which a connection through kube-proxy keeps its endpoint. A proxy chooses an endpoint for each request.
 _KEEP_ALIVE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Requests that enter by one of ``route`` (an HTTPRoute), ``ingress`` or ``service``; ValueError unless by one.
+    """Requests that enter through exactly one of ``route`` (an HTTPRoute), ``ingress`` or ``service``; else ValueError.
 
-    ``host`` counts for an Ingress alone; header names are compared without case. ``keep_alive`` is how many seconds a
-    connection stays on the endpoint it got: 60 by default for a Service, 0 behind a proxy, which chooses for each
-    request.
+    ``host`` matters only for an Ingress; header names are case-insensitive. ``keep_alive`` is how many seconds a
+    connection keeps its endpoint: by default 60 for a Service, 0 behind a proxy, which chooses for each request.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""A client's connections: each stays on the endpoint it got until its time is over, or the endpoint's is.
+"""A client's connections: each keeps its endpoint until its lifetime is over or the endpoint is gone.
 
-They are modelled as equal parts that are opened anew in turn, so that a change of shares has arrived in full after one
-lifetime, and by even steps before that.
+They are modelled as equal parts that reopen in turn, so a change of weights takes full effect after one lifetime, in
+even steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PARTS = 60
 
 
 class Connections:
-    """``lifetime`` is in seconds; with 0 every request chooses anew. All are opened evenly over the first lifetime."""
+    """``lifetime`` is in seconds; with 0 each request chooses an endpoint. The first lifetime opens all evenly."""
 
     def __init__(self, lifetime: float, now: float, chosen: Split) -> None:
         self._step = lifetime / _PARTS
@@ -27,13 +27,13 @@ class Connections:
 
     @property
     def due(self) -> float | None:
-        """When ``spread`` changes next by itself, in epoch seconds; None while it does not."""
+        """The epoch second of the next change of ``spread``; None if no change is due."""
         if self._step and any(part is not self._chosen for part in self._parts):
             return self._begun + self._step * (self._turn + 1)
         return None
 
     def choose(self, chosen: Split, hopeless: Callable[[Target], bool]) -> None:
-        """From now on connections are opened to ``chosen``; those to ``hopeless`` targets are opened anew at once."""
+        """Open connections to ``chosen`` from now on; those to ``hopeless`` targets reopen at once."""
         if chosen != self._chosen:
             self._chosen = chosen
         self._parts = [self._reopened(part, hopeless) for part in self._parts] if self._step else [self._chosen]
@@ -50,7 +50,7 @@ class Connections:
         return self._chosen if again == 1 else mixed([(Fraction(1), kept), (again, self._chosen)])
 
     def pass_time(self, now: float) -> None:
-        """Open anew the connections whose time is over by ``now``."""
+        """Reopen the connections whose lifetime is over by ``now``."""
         if not self._step:
             return
         before = self._turn

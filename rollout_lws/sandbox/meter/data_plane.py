@@ -1,4 +1,4 @@
-"""One client's data plane: it learns of each change late, each object's changes in order, by lags that a seed fixes."""
+"""One client's data plane: it sees each change late, an object's changes in order, with lags fixed by a seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Change = tuple[float, int, Key, Object | None]
 class DataPlane:
     """``lag`` is the longest delay of a change in seconds.
 
-    The delay depends on ``seed``, the object and how many changes it has had: other objects do not move it.
+    The delay depends on ``seed``, the object and the number of its changes; other objects do not affect it.
     """
 
     def __init__(self, seed: str, lag: float) -> None:
@@ -24,12 +24,12 @@ class DataPlane:
         self._count = 0
 
     def know(self, key: Key, obj: Object) -> None:
-        """Take in what was there before."""
+        """Add an object that exists at the start."""
         self._latest[key] = (0, 0.0, obj)
         self.seen.put(key, obj)
 
     def learn(self, key: Key, obj: Object | None, now: float) -> None:
-        """An object has changed to this (None: has gone) and will be seen so after its lag."""
+        """Record a change of an object (None: deleted); the data plane sees it after its lag."""
         changes, last, known = self._latest.get(key, (0, 0.0, None))
         if known == obj:
             return
@@ -41,11 +41,11 @@ class DataPlane:
 
     @property
     def due(self) -> float | None:
-        """When the next change is seen, in epoch seconds."""
+        """The epoch second at which the data plane sees the next change."""
         return self._coming[0][0] if self._coming else None
 
     def see(self, now: float) -> bool:
-        """See what is due by ``now``; whether that was anything."""
+        """Apply the changes due by ``now``; returns whether there were any."""
         seen = False
         while self._coming and self._coming[0][0] <= now:
             _, _, key, obj = heapq.heappop(self._coming)

@@ -1,4 +1,4 @@
-"""What is true of pods and their groups, whatever data planes have heard: who can answer, and who ended whom."""
+"""The actual state of pods and groups, independent of data planes: which pods can answer, and why groups ended."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rollout_lws.objects.resources import (
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, running_and_ready, terminating
 from rollout_lws.sandbox.store import Event, Store
 
-#: Why a group ended. ``scaled down``: its LWS has fewer replicas; ``surge dropped``: it never was one of them;
-#: ``workload deleted``: its LWS goes; ``renewed``: LWS replaced it by its new version; ``crashed``: a container ended
-#: by itself; ``deleted``: somebody deleted a pod of it.
+#: Why a group ended. ``scaled down``: its LWS has fewer replicas; ``surge dropped``: it was only ever a surge replica;
+#: ``workload deleted``: its LWS is deleted; ``renewed``: LWS updated it to the new version; ``crashed``: a container
+#: ended on its own; ``deleted``: a client deleted one of its pods.
 Cause: TypeAlias = Literal["scaled down", "surge dropped", "workload deleted", "renewed", "crashed", "deleted"]
 
 _Group: TypeAlias = tuple[str, str, str]
@@ -28,7 +28,7 @@ _Group: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """``lws`` is the pod's own name, and ``group`` empty, for a pod of no LWS; ``size`` is its group's."""
+    """For a pod without an LWS ``lws`` is its own name and ``group`` is empty; ``size`` is the size of its group."""
 
     uid: str
     namespace: str
@@ -49,10 +49,10 @@ class Pod:
 
 @dataclass(slots=True)
 class _State:
-    """One group: ``whole`` when all its pods run, ``unready_since`` the epoch second since when not all are ready.
+    """One group: ``whole`` if all its pods run, ``unready_since`` the epoch second since which not all are ready.
 
-    ``regular``: it has been one of its LWS's replicas, and not only surge. ``marked`` is the uid of the pod with which
-    its end, by ``ended_by``, began.
+    ``regular``: it has been one of its LWS's replicas, not only surge. ``marked`` is the uid of the pod with which its
+    end began, and ``ended_by`` the cause.
     """
 
     pods: dict[str, Pod] = field(default_factory=dict)
@@ -73,9 +73,9 @@ class Unfit:
 
 
 class Fleet:
-    """Follows pods and LWSs; ``ours`` says of a pod's uid whether the writer under test deleted that pod.
+    """Tracks pods and LWSs; ``ours`` returns whether the controller under test deleted the pod with this uid.
 
-    Without its word a leader deleted by hand where LWS would have renewed it anyway looks like ``renewed``.
+    Without ``ours`` a leader that it deleted where LWS would have updated it anyway would count as ``renewed``.
     """
 
     def __init__(self, store: Store, ours: Callable[[str], bool]) -> None:
@@ -86,14 +86,14 @@ class Fleet:
         self._unready: dict[str, float] = {}
 
     def pod(self, uid: str) -> Pod | None:
-        """The pod with ``uid``, also after it has gone."""
+        """The pod with ``uid``, also after its deletion."""
         return self._pods.get(uid)
 
     def gone(self, uid: str) -> bool:
         return uid in self._gone
 
     def unfit(self, uid: str) -> Unfit | None:
-        """Why a pod does not answer; None while it does."""
+        """Why a pod does not answer; None if it does."""
         if uid in self._gone:
             return self._gone[uid]
         pod = self._pods.get(uid)
@@ -107,7 +107,7 @@ class Fleet:
         return None
 
     def take(self, event: Event, now: float) -> list[tuple[Pod, Cause]]:
-        """Follow one change; the pods of a group that has just ceased to be whole, each with the cause."""
+        """Process one change; returns the pods of a group that is no longer whole, each with the cause."""
         if event.resource == LEADER_WORKER_SETS:
             self._count(event.object)
             return []
@@ -157,7 +157,7 @@ class Fleet:
         return "deleted" if state.marked and self._ours(state.marked) else state.ended_by
 
     def _count(self, lws: Object) -> None:
-        """Groups below spec.replicas are regular ones from then on, and no surge."""
+        """Mark groups below spec.replicas as regular, not surge, from now on."""
         metadata = lws["metadata"]
         for (namespace, name, group), state in self._groups.items():
             if (namespace, name) == (metadata["namespace"], metadata["name"]) and group:
@@ -168,7 +168,7 @@ class Fleet:
         return lws is None or int(pod.group) < int(lws["spec"]["replicas"])
 
     def _cause(self, pod: Pod, state: _State) -> Cause:
-        """What explains that a pod of a group is going."""
+        """Why a pod of a group is being deleted."""
         if not pod.group:
             return "deleted"
         lws = self._store.get(LEADER_WORKER_SETS, pod.namespace, pod.lws)
@@ -185,7 +185,7 @@ class Fleet:
 
 
 def _crashed(before: Pod, after: Pod) -> bool:
-    """Whether containers of a pod ended while nobody wanted the pod to go."""
+    """Whether a pod's containers ended without a deletion of the pod."""
     return not after.terminating and before.running and (not after.running or after.restarts > before.restarts)
 
 

@@ -1,4 +1,4 @@
-"""One client's requests, connections and streams, followed through time in stretches in which nothing changes."""
+"""One client's requests, connections and streams over time, in intervals without changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollout_lws.sandbox.meter.split import Target, reads, split
 
 
 class Flow:
-    """``drain`` is how long streams last, ``lag`` how late the data plane may be, both in seconds."""
+    """``drain`` is the duration of streams, ``lag`` the maximum delay of the data plane, both in seconds."""
 
     def __init__(self, client: Client, fleet: Fleet, seed: int, drain: float, lag: float) -> None:
         self.client, self.book = client, Book(client.name)
@@ -22,7 +22,7 @@ class Flow:
         self._now = 0.0
 
     def begin(self, now: float) -> None:
-        """Open the connections, by what the data plane knows."""
+        """Open the connections with the data plane's current state."""
         self._now = now
         self.connections = Connections(self.client.connection_seconds, now, split(self.plane.seen, self.client))
 
@@ -40,13 +40,13 @@ class Flow:
                 return
 
     def cut(self, pod: Pod, cause: Cause, now: float) -> None:
-        """The streams on a pod break off."""
+        """Record the streams on a pod as cut."""
         share = self.book.sent_to(Target(pod.uid), now - self._drain, now) if self._drain else 0.0
         if share:
             self.book.cut(now, share, pod, cause)
 
     def disconnect(self, uid: str, now: float) -> None:
-        """A pod has gone: the next request of each connection to it fails, and opens another."""
+        """Handle a deleted pod: the next request of each connection to it fails and reopens the connection."""
         kept = self.connections.spread.get(Target(uid))
         if kept and self.client.connection_seconds:
             unfit = self._fleet.unfit(uid)
@@ -73,7 +73,7 @@ class Flow:
             unfit = self._fleet.unfit(target.uid)
             if unfit is None:
                 continue
-            # What has gone fails at once; of what is there but not ready nobody can have heard before the lag is over.
+            # Requests to a deleted pod fail at once; the data plane can learn of an unready one only after the lag.
             since = unfit.since if self._fleet.gone(target.uid) else unfit.since + self._lag
             if since < end:
                 pod = self._fleet.pod(target.uid)

@@ -1,7 +1,7 @@
-"""Which rule of an HTTPRoute a request meets: the most specific match wins, then the first rule of the list.
+"""Selects the HTTPRoute rule for a request: the most specific match, then the first rule in the list.
 
-Where Gateway API leaves the order to implementations, a RegularExpression path comes after Exact and before
-PathPrefix. Hostnames are not looked at.
+Where Gateway API leaves the order to implementations, a RegularExpression path ranks after Exact and before PathPrefix.
+Hostnames are not evaluated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PATH_RANK = {"Exact": 2, "RegularExpression": 1, "PathPrefix": 0}
 
 
 def rule_for(rules: Sequence[Rule], client: Client) -> Rule | None:
-    """The rule that answers the client's requests; None when none matches."""
+    """The rule for the client's requests; None when none matches."""
     best: tuple[int, ...] | None = None
     found: Rule | None = None
     for rule in rules:
@@ -36,7 +36,7 @@ def under(prefix: str, path: str) -> bool:
 
 
 def holds(find: Callable[[str, str], object], pattern: str, text: str) -> bool:
-    """Whether ``find`` (re.search, re.fullmatch) finds the pattern; one that cannot be read is never found."""
+    """Whether ``find`` (re.search, re.fullmatch) finds the pattern; an invalid pattern never matches."""
     try:
         return find(pattern, text) is not None
     except re.error:
@@ -44,7 +44,7 @@ def holds(find: Callable[[str, str], object], pattern: str, text: str) -> bool:
 
 
 def _rank(match: Mapping[str, Any], client: Client) -> tuple[int, ...] | None:
-    """How specific a match that fits is, to be compared with others; None when it does not fit."""
+    """The precedence of a match, comparable with others; None if it does not match."""
     path, method = match["path"], match.get("method")
     headers, query = match.get("headers") or (), match.get("queryParams") or ()
     fits = (

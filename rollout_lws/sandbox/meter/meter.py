@@ -1,7 +1,7 @@
-"""The meter itself: follows the store, and keeps for each client where its requests went, failed, and were cut.
+"""The meter: follows the store and records for each client where its requests went, which failed, and which were cut.
 
-Nothing runs by itself: whenever an object changes, or somebody asks, the time since is accounted for in the stretches
-in which nothing changed for the client.
+It has no timers: at each change and each query it accounts for the time since the last one, in intervals without
+changes for the client.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ By: TypeAlias = Literal["lws", "pod", "revision"]
 
 
 class TrafficMeter:
-    """Measures what ``clients`` get from the cluster of ``server``, from ``start`` to ``stop``.
+    """Measures the traffic of ``clients`` in the cluster of ``server``, from ``start`` to ``stop``.
 
-    Each client's data plane sees each change up to ``lag`` seconds late, by chance that ``seed`` fixes. Streams last
-    ``drain`` seconds. A group that is there but not ready fails requests only once it has been so for ``lag``.
-    ``ours`` tells of a pod's uid whether the controller under test deleted that pod.
+    Each client's data plane sees each change up to ``lag`` seconds late, by a random delay that ``seed`` fixes. Streams
+    last ``drain`` seconds. A group that exists but is not ready fails requests only after ``lag`` seconds of that.
+    ``ours`` returns whether the controller under test deleted the pod with this uid.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TrafficMeter:
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Begin with what the store holds, known to all data planes, and follow it from now on."""
+        """Start with the stored objects, known to all data planes, and follow later changes."""
         now = self._server.clock()
         for resource in (LEADER_WORKER_SETS, *KINDS):
             for obj in self._server.store.list(resource):
@@ -61,40 +61,40 @@ class TrafficMeter:
         self._unsubscribe = self._server.store.subscribe(self._take)
 
     def stop(self) -> None:
-        """Account for the time until now, and follow nothing more; what was measured can still be asked for."""
+        """Account for the time until now and stop following; results stay available."""
         if self._unsubscribe is not None:
             self._pass_time()
             self._unsubscribe()
             self._unsubscribe = None
 
     def now(self, client: str, by: By = "lws") -> dict[str, float]:
-        """The share of the client's requests that each LWS (pod, revision) is sent now; they add up to 1.
+        """The share of the client's requests that each LWS (pod, revision) receives now; the shares add up to 1.
 
-        Requests that are sent to no pod stand under NOWHERE. Revisions are LWS's template-revision-hashes.
+        NOWHERE is the share without a pod. Revisions are LWS's template-revision-hashes.
         """
         self._pass_time()
         return self._summed([(1.0, self._flows[client].connections.spread)], by)
 
     def shares(self, client: str, since: float, until: float | None = None, by: By = "lws") -> dict[str, float]:
-        """Like ``now``, the mean over a period in epoch seconds, which ends now unless told otherwise."""
+        """Like ``now``, but the mean over a period in epoch seconds; ``until`` defaults to now."""
         self._pass_time()
         end = self._server.clock() if until is None else until
         return self._summed(self._flows[client].book.between(since, end), by)
 
     @property
     def failures(self) -> list[Failure]:
-        """What has failed so far, by client and start."""
+        """Failures so far, by client and start."""
         self._pass_time()
         return [failure for flow in self._flows.values() for failure in flow.book.failures]
 
     @property
     def cuts(self) -> list[Cut]:
-        """The streams that were cut so far, by client and time."""
+        """Cut streams so far, by client and time."""
         self._pass_time()
         return [cut for flow in self._flows.values() for cut in flow.book.cuts]
 
     def _summed(self, stretches: Iterable[tuple[float, Split]], by: By) -> dict[str, float]:
-        """Exact until the last rounding, so that a share of 10 % equals 0.1."""
+        """Exact until the final rounding, so that a share of 10 % equals 0.1."""
         sums: dict[str, Fraction] = {}
         total = Fraction(0)
         for seconds, spread in stretches:

@@ -1,7 +1,7 @@
-"""What an Ingress of ingress-nginx does with a request, its canary Ingress included: header over cookie over weight.
+"""How ingress-nginx routes a request through an Ingress and its canary Ingress: header before cookie before weight.
 
-A canary Ingress counts when it has the same class, host and path as the main one; of several the first by name. A
-canary without endpoints fails its requests here.
+A canary Ingress needs the class, host and path of the main one; of several the first by name wins. Requests to a canary
+without endpoints fail.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rollout_lws.sandbox.meter.http_route import holds, under
 from rollout_lws.sandbox.meter.seen import Object, Seen
 
 _PREFIX = "nginx.ingress.kubernetes.io/"
-#: Host, path and its type: what a canary must have in common with the main Ingress.
+#: Host, path and path type, which a canary shares with the main Ingress.
 _Place: TypeAlias = tuple[str, str, str]
-#: Share and the Service's name.
+#: A share of requests and the Service that receives it.
 Part: TypeAlias = tuple[Fraction, str]
 
 
 def parts(seen: Seen, client: Client) -> list[Part] | str:
-    """The Services that answer, with their shares; a text when the request meets none."""
+    """The Services that receive the request, with their shares; an error text if there are none."""
     main = seen.get(INGRESSES, client.namespace, client.ingress)
     if main is None:
         return f'Ingress "{client.ingress}" not found'
@@ -67,13 +67,13 @@ def _canary_share(ingress: Object, client: Client) -> Fraction:
 
 
 def _number(ingress: Object, name: str) -> int:
-    """An option's number; 0 for what is none, which ingress-nginx ignores too."""
+    """A numeric annotation; 0 for an invalid number, which ingress-nginx ignores as well."""
     text = _option(ingress, name)
     return int(text) if text.isdecimal() else 0
 
 
 def _best(ingress: Object, client: Client) -> tuple[_Place, str] | None:
-    """The path of the Ingress that fits best: an exact one, else the longest."""
+    """The best matching path of the Ingress: an exact one, else the longest."""
     fitting = [(place, service) for place, service in _services(ingress).items() if _fits(place, client)]
     return max(fitting, key=lambda each: (bool(each[0][0]), each[0][2] == "Exact", len(each[0][1])), default=None)
 

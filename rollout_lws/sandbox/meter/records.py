@@ -1,4 +1,4 @@
-"""What a meter remembers: shares over time, requests that failed, streams that were cut."""
+"""Records of the meter: shares of requests over time, failed requests, cut streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rollout_lws.sandbox.meter.fleet import Cause, Pod
 from rollout_lws.sandbox.meter.split import Split, Target
 
-#: Under this name stands the share of requests that is sent to no pod at all.
+#: The name for the share of requests that no pod receives.
 NOWHERE = ""
 
 
@@ -16,9 +16,9 @@ NOWHERE = ""
 class Failure:
     """``share`` of a client's requests failed from ``start`` to ``end`` (epoch seconds).
 
-    Where the two are equal, it is that share of the client's kept connections, whose next request failed. ``lws``,
-    ``group``, ``revision`` and ``pod`` say who should have answered; they are empty when nobody could. ``cause`` is
-    why its group could not, None when that ended no group.
+    If these are equal, it is the share of the client's kept connections whose next request failed. ``lws``, ``group``,
+    ``revision`` and ``pod`` name the pod that should have answered; they are empty if there is none. ``cause`` is why
+    its group could not answer, None if no group ended.
     """
 
     client: str
@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """``share`` of a client's open streams, all on ``pod``, broke off at ``time`` (epoch seconds)."""
+    """``share`` of a client's open streams, all on ``pod``, was cut at ``time`` (epoch seconds)."""
 
     client: str
     time: float
@@ -55,7 +55,7 @@ class _Stretch:
 
 
 class Book:
-    """One client's record; stretches of equal shares follow each other without gaps."""
+    """One client's record, with contiguous intervals of constant shares."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -75,7 +75,7 @@ class Book:
         made = Failure(self.client, start, end, share, reason, cause=cause)
         if pod is not None:
             made = replace(made, pod=pod.name, lws=pod.lws, group=pod.group, revision=pod.revision)
-        # Stretches that follow each other tell of one failure; a failure of kept connections is a moment of its own.
+        # Contiguous intervals belong to one failure; a failure of kept connections has no duration.
         same = replace(made, start=0.0, end=0.0)
         at = self._lasting.get(same)
         if at is not None and self.failures[at].end == start < end:
@@ -89,7 +89,7 @@ class Book:
         self.cuts.append(Cut(self.client, time, share, pod.name, pod.lws, pod.group, pod.revision, cause))
 
     def between(self, since: float, until: float) -> Iterator[tuple[float, Split]]:
-        """Seconds and shares of each stretch within a period, the latest first."""
+        """Seconds and shares of each interval within a period, the latest first."""
         for stretch in reversed(self._stretches):
             if stretch.end <= since:
                 return

@@ -1,4 +1,4 @@
-"""What a data plane knows of the cluster, and which part of an object that is."""
+"""A data plane's view of the cluster, and the part of each object that it uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 
 class Seen:
-    """Objects by kind, namespace and name, each as ``digest`` left it."""
+    """Objects by kind, namespace and name, each reduced by ``digest``."""
 
     def __init__(self, objects: Iterable[tuple[Key, Object]] = ()) -> None:
         self._objects: dict[tuple[Resource, str], dict[str, Object]] = {}
@@ -33,7 +33,7 @@ class Seen:
             self.put(key, obj)
 
     def put(self, key: Key, obj: Object | None) -> None:
-        """Replace an object; None takes it away."""
+        """Replace an object; None deletes it."""
         space = self._objects.setdefault(key[:2], {})
         if obj is None:
             space.pop(key[2], None)
@@ -49,10 +49,10 @@ class Seen:
 
 
 def digest(resource: Resource, obj: Object) -> Object | None:
-    """What a data plane is told of an object; None while it is told nothing new.
+    """The part of an object that a data plane sees; None if it keeps its previous state.
 
-    A route's rules reach the data plane when a Gateway has accepted that very generation; until then it keeps those it
-    has, and so it does when they are refused.
+    A data plane uses a route's rules once a Gateway has accepted that very generation. Until then, and if the Gateway
+    refuses them, it keeps the previous rules.
     """
     if resource == HTTP_ROUTES:
         return {"rules": obj["spec"].get("rules") or ()} if _accepted(obj) else None

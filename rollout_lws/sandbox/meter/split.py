@@ -1,4 +1,4 @@
-"""Where requests go by what a data plane knows: exact fractions from weights and endpoints, nothing sampled."""
+"""The split of requests in a data plane's view: exact fractions from weights and endpoints, without sampling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rollout_lws.sandbox.meter.seen import Seen
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request is sent: the pod with ``uid``, or nowhere because of ``error``."""
+    """The target of a request: the pod with ``uid``, or none because of ``error``."""
 
     uid: str = ""
     error: str = ""
@@ -42,7 +42,7 @@ def reads(client: Client) -> frozenset[Resource]:
 
 
 def split(seen: Seen, client: Client) -> Split:
-    """Where the client's next request goes."""
+    """The split of the client's next request."""
     if client.service:
         return _service(seen, client.namespace, client.service)
     if client.ingress:
@@ -64,7 +64,7 @@ def split(seen: Seen, client: Client) -> Split:
 
 
 def mixed(parts: Iterable[tuple[Fraction, Split]]) -> Split:
-    """Splits put together, each with its share of the whole."""
+    """One split from several, each with its share of the whole."""
     made: dict[Target, Fraction] = {}
     for share, part in parts:
         for target, fraction in part.items():

@@ -52,7 +52,7 @@ def uninstall(yes: bool, dry_run: bool, timeout: float, target: Target) -> None:
             _detach(transport, plan, yes, timeout)
         if not dry_run:
             _refuse_rest(transport, plan)
-        _tell_rest(plan.commands)
+        _tell_rest(plan.commands, " once no Rollout is left" if plan.detachments and dry_run else "")
 
 
 def _confirm(transport: Transport, yes: bool) -> None:
@@ -104,10 +104,10 @@ def _unfinished(kept: list[Detachment]) -> str:
     )
 
 
-def _tell_rest(commands: Iterable[str]) -> None:
+def _tell_rest(commands: Iterable[str], when: str) -> None:
     if not commands:
-        click.echo("nothing of rollout-lws is left on this cluster")
+        click.echo("nothing of an installation is left on this cluster")
         return
-    click.echo("These commands delete the rest, in this order:")
+    click.echo(f"These commands delete the rest{when}, in this order:")
     for each in commands:
         click.echo(f"  {each}")

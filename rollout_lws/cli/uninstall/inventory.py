@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.install.deployment import SELECTOR
 from rollout_lws.cli.install.inventory import RIGHTS, SERVING, WEBHOOKS, labelled, listed, name_of
 from rollout_lws.cli.install.manifests import PRODUCT
 from rollout_lws.cli.install.ownership import is_ours
@@ -13,8 +14,10 @@ from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     LEASES,
     NAMESPACES,
+    PODS,
     SERVICE_ACCOUNTS,
     Resource,
 )
@@ -48,7 +51,8 @@ def removal(transport: Transport, groups: Iterable[str]) -> list[str]:
                 else:
                     namespace = each["metadata"].get("namespace") or ""
                     names.setdefault(namespace, []).append(name_of(resource, each))
-        commands += [_delete(stage, namespace, found) for namespace, found in names.items()]
+        for namespace, found in names.items():
+            commands += _deleting(stage, namespace, found)
     return [*sorted(helm), *commands]
 
 
@@ -82,10 +86,18 @@ def _installed(transport: Transport, resource: Resource, definitions: set[str]) 
         return leases(transport)
     found = labelled(transport, resource)
     if resource == NAMESPACES:
-        return found
-    # Users may have put our label on objects of their own; every installation's Deployment has the same name.
-    prefix = CONTROLLER if resource == DEPLOYMENTS else PRODUCT
-    return [each for each in found if each["metadata"]["name"].startswith(prefix)]
+        return [each for each in found if not _serves_others(transport, each["metadata"]["name"])]
+    # Users may have put our label on objects of their own; every installation has the same Deployment.
+    if resource == DEPLOYMENTS:
+        return [each for each in found if each["metadata"]["name"] == CONTROLLER]
+    return [each for each in found if each["metadata"]["name"].startswith(PRODUCT)]
+
+
+def _serves_others(transport: Transport, namespace: str) -> bool:
+    """Whether a LeaderWorkerSet is in it, or a pod that is not the controller's: both would end with it."""
+    pods = (each["metadata"].get("labels") or {} for each in listed(transport, PODS, namespace))
+    foreign = any(not SELECTOR.items() <= labels.items() for labels in pods)
+    return foreign or bool(listed(transport, LEADER_WORKER_SETS, namespace))
 
 
 def _helm(obj: Object) -> str:
@@ -99,10 +111,11 @@ def _helm(obj: Object) -> str:
     return f"helm uninstall {release}" + (f" -n {namespace}" if namespace else "")
 
 
-def _delete(stage: tuple[Resource, ...], namespace: str, names: Iterable[str]) -> str:
+def _deleting(stage: tuple[Resource, ...], namespace: str, names: Iterable[str]) -> list[str]:
     command = " ".join(["kubectl delete", *names, *([f"-n {namespace}"] if namespace else [])])
     if stage == (DEPLOYMENTS,):
-        return f"{command} --cascade=foreground"
+        return [f"{command} --cascade=foreground"]
     if stage == (NAMESPACES,):
-        return f"{command}   # with all that is in it: look first"
-    return command
+        # On a line of its own: zsh takes what follows a command for its arguments.
+        return ["# The last one takes all that is in it: look first.", command]
+    return [command]

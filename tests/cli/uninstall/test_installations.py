@@ -13,20 +13,24 @@ import yaml
 from click.testing import Result
 
 from rollout_lws.api import crd
+from rollout_lws.api.resources import rollouts
 from rollout_lws.errors import RolloutLwsError, UsageError
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     LEASES,
     NAMESPACES,
+    PODS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     Resource,
 )
 from tests.cli.conftest import World
 from tests.cli.uninstall.commands import NOTHING, carry_out, printed
+from tests.cli.uninstall.held import lws, rollout
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
@@ -134,7 +138,8 @@ def test_the_commands_are_printed_in_order_and_nothing_is_changed(bare: World) -
         f"kubectl delete clusterrolebinding.{rbac}/{CONTROLLER} clusterrolebinding.{rbac}/{CONTROLLER}-guard"
         f" {' '.join(f'clusterrole.{rbac}/{each}' for each in roles)}",
         f"kubectl delete {definition}/batchreleases.rollouts.kruise.io {definition}/rollouts.rollouts.kruise.io",
-        f"kubectl delete namespace/{HOME}   # with all that is in it: look first",
+        "# The last one takes all that is in it: look first.",
+        f"kubectl delete namespace/{HOME}",
     ]
     for flag in ("--dry-run", "--yes"):
         result = bare.run("uninstall", flag)
@@ -171,9 +176,33 @@ def test_a_deployment_of_another_name_is_no_controller_and_stays(bare: World) ->
     install(bare)
     create(bare, NAMESPACES, "another")
     deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
-    create(bare, DEPLOYMENTS, "rollout-lws-board", "another", labels=OURS, spec=deployment["spec"])
+    for name in ("rollout-lws-board", f"{CONTROLLER}-board"):
+        create(bare, DEPLOYMENTS, name, "another", labels=OURS, spec=deployment["spec"])
     leave(bare)
-    assert "deployments.apps/another/rollout-lws-board" in everything(bare)
+    names = {each["metadata"]["name"] for each in bare.do(lambda: bare.server.list(DEPLOYMENTS, "another"))}
+    assert names == {"rollout-lws-board", f"{CONTROLLER}-board"}
+
+
+@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "pod"])
+def test_a_namespace_in_which_others_serve_is_not_deleted(bare: World, kind: str) -> None:
+    install(bare)
+    if kind == "pod":
+        spec = {"containers": [{"name": "c", "image": "registry"}]}
+        create(bare, PODS, "registry", HOME, labels={"app": "registry"}, spec=spec)
+    else:
+        made = lws("chat")
+        kept = {"metadata": {"name": "chat", "namespace": HOME}, "spec": made["spec"]}
+        bare.do(partial(bare.server.create, LEADER_WORKER_SETS, kept))
+    leave(bare)
+    assert f"namespaces//{HOME}" in everything(bare)
+
+
+def test_what_a_dry_run_prints_is_for_when_no_rollout_is_left(bare: World) -> None:
+    install(bare)
+    body = {"metadata": {"name": "chat", "namespace": "default"}, "spec": rollout("chat")["spec"]}
+    bare.do(partial(bare.server.create, rollouts(), body))
+    told = bare.run("uninstall", "--dry-run").stdout
+    assert "These commands delete the rest once no Rollout is left, in this order:" in told
 
 
 def test_what_git_keeps_is_warned_of(bare: World) -> None:
@@ -228,7 +257,7 @@ def test_another_home_goes_only_where_install_has_made_it(bare: World, was_there
     told = refused(bare, "--yes", "-n", "elsewhere")
     assert "rollout-lws is installed in namespace monitoring, not elsewhere" in told
     commands = leave(bare)
-    assert any(each.startswith("kubectl delete namespace/monitoring ") for each in commands) != was_there
+    assert ("kubectl delete namespace/monitoring" in commands) != was_there
     assert everything(bare) == before
 
 

@@ -46,11 +46,11 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
     apply, delete = partial(_apply, transport), partial(_delete, transport)
     steps: list[Step] = [
         *((each, apply) for each in first),
-        *((each, delete) for each in _surplus(transport, wanted, (*WEBHOOKS, *SERVING))),
+        *((each, delete) for each in _surplus(transport, chosen, wanted, (*WEBHOOKS, *SERVING), warn)),
     ]
     last: list[Step] = [
         *((each, apply) for each in narrowed),
-        *((each, delete) for each in _surplus(transport, wanted, RIGHTS)),
+        *((each, delete) for each in _surplus(transport, chosen, wanted, RIGHTS, warn)),
     ]
     if before is not None and chosen.replicas:
         take(steps, tell)
@@ -121,9 +121,11 @@ def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
     return (home(chosen), *made)
 
 
-def _surplus(transport: Transport, wanted: Iterable[Object], kinds: Iterable[Resource]) -> Iterator[Object]:
-    """Objects of a previous installation that this one does not need, in deletion order. Kinds that the user may not
-    list are skipped.
+def _surplus(
+    transport: Transport, chosen: Installation, wanted: Iterable[Object], kinds: Iterable[Resource], warn: Tell
+) -> Iterator[Object]:
+    """What an installation before has made and this one does not need, in the order in which it can be deleted. Users
+    that may not list a kind can install all the same.
     """
     known = names()
     kept = {_path(each) for each in wanted}
@@ -133,10 +135,21 @@ def _surplus(transport: Transport, wanted: Iterable[Object], kinds: Iterable[Res
         except ApiError as error:
             if error.code != 403:
                 raise
+            warn(f"what an installation before has made of {resource}, and this one does not need, stays: {error}")
             continue
         for each in there:
-            if (resource.kind, each["metadata"]["name"]) in known and _path(each) not in kept:
+            if (resource.kind, each["metadata"]["name"]) in known and _path(each) not in kept and _of(chosen, each):
                 yield each
+
+
+def _of(chosen: Installation, obj: Object) -> bool:
+    """Whether it can be of this installation: of other namespaces it has nothing but the right to watch them."""
+    return obj["metadata"].get("namespace") in (None, chosen.namespace) or _watches(obj)
+
+
+def _watches(obj: Object) -> bool:
+    """Whether it gives the controller its rights in a namespace that it watches."""
+    return bool((obj["kind"], obj["metadata"]["name"]) == (ROLE_BINDINGS.kind, CONTROLLER))
 
 
 def _apply(transport: Transport, obj: Object) -> str:
@@ -158,7 +171,7 @@ def _delete(transport: Transport, obj: Object) -> str:
     except ApiError as error:
         if error.code != 404:
             raise
-    if (obj["kind"], obj["metadata"]["name"]) == (ROLE_BINDINGS.kind, CONTROLLER):
+    if _watches(obj):
         return f"in namespace {obj['metadata']['namespace']} deleted: it is watched no longer"
     return "deleted: nothing needs it"
 

@@ -93,7 +93,7 @@ def _container(chosen: Installation) -> Object:
         ],
         "livenessProbe": _probe("/healthz", 20),
         "readinessProbe": _probe("/readyz", 5),
-        # The controller uses 62 MB plus 0.05 MB a Rollout. No CPU limit: throttling would delay it.
+        # 100 MB for itself, 0.05 MB for each Rollout. No limit of CPU: a controller that is throttled is late.
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,

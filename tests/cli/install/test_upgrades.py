@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import ADMISSION_POLICIES, DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES
+from rollout_lws.objects.resources import (
+    ADMISSION_POLICIES,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+)
 from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
-from tests.cli.install.test_applying import HOME, NAME, all_names, install, refused
+from tests.cli.install.test_applying import HOME, IMAGE, NAME, all_names, install, refused
 
 Object = dict[str, Any]
 
@@ -35,7 +42,22 @@ def test_what_is_asked_for_no_longer_goes_and_what_others_made_stays(bare: World
 def test_who_may_not_see_what_is_not_asked_for_can_install(bare: World) -> None:
     forbidden = Effect(refusal=ApiError(403, "Forbidden", "networkpolicies is forbidden"))
     bare.do(lambda: bare.http.gate.faults.add(forbidden, "list", "networkpolicies"))
-    assert f"deployment.apps/{NAME} created" in install(bare)
+    result = bare.run("install", "--image", IMAGE, "--timeout", "0")
+    assert f"deployment.apps/{NAME} created" in result.stdout
+    assert result.stderr.splitlines()[-1] == (
+        "warning: what an installation before has made of networkpolicies.networking.k8s.io, and this one does not"
+        " need, stays: networkpolicies is forbidden"
+    )
+
+
+def test_what_another_namespace_has_under_our_names_stays(bare: World) -> None:
+    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": "staging"}}))
+    labels = {"app.kubernetes.io/part-of": "rollout-lws"}
+    for resource in (NETWORK_POLICIES, POD_DISRUPTION_BUDGETS):
+        body = {"metadata": {"namespace": "staging", "name": NAME, "labels": labels}, "spec": {"podSelector": {}}}
+        bare.do(partial(bare.server.create, resource, body))
+    told = install(bare)
+    assert not any("deleted" in line for line in told)
 
 
 @pytest.mark.parametrize("kind", ["pod", "service"])

@@ -108,14 +108,14 @@ def release_name(text: str) -> str:
 
 
 def rollout_names(target: Target, beginning: str) -> list[str]:
-    """Names of Rollouts with this prefix; none when the cluster does not answer."""
+    """Names of Rollouts that begin so; none where the cluster does not answer, or what leads to it is not installed."""
     prefix = "rollout/" if beginning.startswith("rollout/") else ""
     try:
         # An exec credential plugin must not prompt while the user types.
         with Transport(kubeconfig.load(target), _PATIENCE_SECONDS, asks=False) as transport:
             rollouts = find_rollouts(transport, target.api_group)
             items = transport.get(rollouts.path(transport.namespace)).get("items") or ()
-    except RolloutLwsError:
+    except (RolloutLwsError, ImportError):
         return []
     return sorted(name for each in items if (name := prefix + each["metadata"]["name"]).startswith(beginning))
 

@@ -67,6 +67,20 @@ def test_without_a_cluster_no_name_is_offered_and_nothing_fails(
     assert capsys.readouterr() == (":4\n", "")
 
 
+def test_without_a_package_on_the_way_to_the_cluster_no_name_is_offered_and_nothing_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "clusters: [{name: c, cluster: {server: 'http://api.invalid', proxy-url: 'socks5://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+    )
+    monkeypatch.setitem(sys.modules, "python_socks", None)
+    monkeypatch.setattr(sys, "argv", ["x", "--kubeconfig", str(config), "promote", ""])
+    kubectl_complete()
+    assert capsys.readouterr() == (":4\n", "")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_names_the_program(world: World, shell: str) -> None:
     told = world.run("completion", shell)

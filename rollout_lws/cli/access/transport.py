@@ -123,13 +123,10 @@ class Transport:
         """
         return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
 
-    def delete(self, path: str, uid: str = "", propagation: str = "") -> Object:
-        """Delete an object. ``uid`` is a precondition: another object of that name is a conflict. ``propagation`` is
-        the policy for dependents, the server's default when empty.
-        """
-        body: Object = {"preconditions": {"uid": uid}} if uid else {}
-        body |= {"propagationPolicy": propagation} if propagation else {}
-        return self._json("DELETE", path, {}, {"apiVersion": "v1", "kind": "DeleteOptions", **body} if body else None)
+    def delete(self, path: str, uid: str = "") -> Object:
+        """With ``uid``, only that very object: another one of its name is a conflict."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        return self._json("DELETE", path, {}, options if uid else None)
 
     @property
     def cluster(self) -> str:

@@ -67,13 +67,16 @@ def detach(session: Session, each: Detachment) -> Detachment | None:
 
 def _delete(session: Session, each: Detachment, rollout: Object) -> None:
     resource, began = rollouts_of(each.group), time.monotonic()
+    left: Object | None = None
     try:
-        session.transport.delete(resource.path(each.namespace, each.rollout), rollout["metadata"]["uid"])
+        answered = session.transport.delete(resource.path(each.namespace, each.rollout), rollout["metadata"]["uid"])
+        # Of what has gone at once the answer is a Status, however short the wait is.
+        left = answered if answered.get("kind") == rollout["kind"] else None
     except ApiError as error:
         if error.code != 404:
             raise
     deadline, answer = began + session.patience, began + min(ANSWER, session.patience)
-    left = _wait(session, resource, rollout, answer, _answered)
+    left = None if left is None else _wait(session, resource, left, answer, _answered)
     if left is not None and not _answered(left):
         raise RolloutLwsError(
             f"{title(each)} is marked as deleted, and no controller has let go of it within"

@@ -115,6 +115,12 @@ def test_where_no_controller_answers_the_rollout_stays_and_its_hold_too(world: W
     assert len(definitions) == 1
 
 
+def test_a_rollout_that_no_controller_has_to_let_go_needs_no_wait(world: World) -> None:
+    held(world, finalizer=False)
+    assert "rollout/llama in namespace default deleted" in uninstall(world, "--timeout", "0")
+    assert partition(world) == 0
+
+
 def test_a_rollout_that_leaves_too_slowly_goes_on_by_itself(world: World) -> None:
     held(world)
     status = {"status": {"observedGeneration": 9, "message": "leaving the LeaderWorkerSet: draining"}}

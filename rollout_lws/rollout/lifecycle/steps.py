@@ -85,7 +85,7 @@ def run(d: Draft) -> Draft:
         return _without_record(d, record).reconciling(
             Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
         )
-    return _advance(_jump(_edited_plan(d)))
+    return batch_release.begin(_advance(_jump(_edited_plan(d))))
 
 
 def _follow_release(d: Draft) -> Draft:
@@ -175,7 +175,7 @@ def _advance(d: Draft) -> Draft:
     d = remember_leaders(d, d.home, d.new_revision, d.capacity.of_new(d.replicas, 0) + wanted)
     d = await_quiet(d)
     d, pinned = selector_pinning.prepare(d)
-    d = tell_unlisted(batch_release.begin(d))
+    d = tell_unlisted(d)
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)

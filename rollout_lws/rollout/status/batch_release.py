@@ -19,9 +19,13 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def begin(d: Draft) -> Draft:
-    """Creates the BatchRelease, if missing, of a release that is recorded and whose Services are pinned."""
+    """Creates the BatchRelease, if missing, of a release that is recorded and whose Services are pinned.
+
+    Not in a decision that ends the release: nothing would remove the BatchRelease afterwards.
+    """
     meta = d.o.rollout
-    if d.o.batch_release is not None or not d.on_record or meta.metadata.deletion_timestamp is not None:
+    ends = not isinstance(d.state, InSteps) or meta.metadata.deletion_timestamp is not None
+    if ends or d.o.batch_release is not None or not d.on_record:
         return d
     resource = rollouts(d.keys.group)
     owner = record.owner_reference(meta, resource.kind, resource.api_version)

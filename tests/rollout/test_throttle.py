@@ -8,13 +8,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.api import FinalisingRecord, Phase, RequestedAction, StableRecord, TrafficRecord, WriteConflict
+from rollout_lws.api import (
+    Condition,
+    FinalisingRecord,
+    Phase,
+    RequestedAction,
+    StableRecord,
+    TrafficRecord,
+    WriteConflict,
+)
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.rollout.draft import Persist
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.recent_writes import applied_lately, scaled_lately, written_lately
+from rollout_lws.rollout.status.projection import OUTDATED_SECONDS
 from rollout_lws.rollout.status.report import finish
-from rollout_lws.rollout.status.throttle import LOOK_AGAIN_SECONDS, can_wait
+from rollout_lws.rollout.status.throttle import LOOK_AGAIN_SECONDS, can_wait, outdated
 from tests.rollout.build import draft, held, in_step, rollout
 from tests.workload.build import NOW, lws
 
@@ -113,3 +122,15 @@ def test_a_canary_that_we_have_scaled_a_moment_ago_is_about_to_follow(entry: Man
 def test_a_template_that_was_applied_a_moment_ago_is_about_to_be_looked_at(entry: ManagedField, brief: bool) -> None:
     d = draft(rollout(status=in_step()), stable=held(managed_fields=(entry,)))
     assert (applied_lately(d) is not None) is brief
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [(10, (False, NOW + timedelta(seconds=OUTDATED_SECONDS - 10))), (60, (True, None))],
+    ids=["soon", "now"],
+)
+def test_what_is_no_longer_true_is_corrected_at_one_moment_that_is_to_come(age: float, expected: Any) -> None:
+    told = Condition(type="Ready", status="False", last_update_time=NOW - timedelta(seconds=age))
+    d = draft(rollout(status=in_step(message="told", conditions=(told,))))
+    before = d.status
+    assert outdated(d, before, before.model_copy(update={"message": "true"})) == expected

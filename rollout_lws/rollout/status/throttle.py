@@ -79,7 +79,9 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> tuple[boo
     ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told_at)
     settled = ready + timedelta(seconds=projection.SETTLED_SECONDS)
     corrected = max(settled, told_at + timedelta(seconds=projection.OUTDATED_SECONDS))
-    return corrected <= d.now, min(corrected, due) if due is not None else corrected
+    if corrected <= d.now:
+        return True, due
+    return False, min(corrected, due) if due is not None else corrected
 
 
 def _about_traffic(status: RolloutStatus) -> str | None:

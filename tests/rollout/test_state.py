@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Capacity, FinalisingRecord, Phase, RolloutStatus
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.reasons import Ending, Task
 from rollout_lws.rollout.state import (
     CleaningUp,
@@ -20,6 +22,8 @@ from rollout_lws.rollout.state import (
     state_of,
     task_of,
 )
+from tests.rollout.build import at_rest, canary, draft, held, rollout
+from tests.workload.build import NEW, NOW, pod
 
 ENDS = [
     each
@@ -69,3 +73,14 @@ def test_words_that_others_have_written_promote_nothing(reason: str, task: str, 
         phase=Phase.PROGRESSING, capacity=capacity, finalising=FinalisingRecord(reason=reason, task=task)
     )
     assert state_of(status) == RollingBack(Ending.CONTINUOUS, promotion=promotion)
+
+
+@pytest.mark.parametrize(
+    ("task", "replicas"), [(Task.ROLL_BACK_STEPS, 4), (Task.PROMOTE, 0)], ids=["turned round", "without groups"]
+)
+def test_a_phase_that_others_have_written_is_put_right_by_what_ends_a_release(task: Task, replicas: int) -> None:
+    ending = FinalisingRecord(reason=Ending.SUCCESS.value, task=task.value, since=NOW)
+    # Its canary goes first, so it does not end at once.
+    seen = draft(rollout(status=at_rest(finalising=ending)), stable=held(replicas), canary=canary(pod(0, revision=NEW)))
+    told = [each.body["status"] for each in decide(seen.o).writes if isinstance(each, Patch) and each.subresource]
+    assert [status["phase"] for status in told] == [Phase.PROGRESSING]

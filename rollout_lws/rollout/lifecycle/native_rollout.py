@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import SummaryState
+from rollout_lws.api import Phase, SummaryState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.history import store_version
@@ -175,4 +175,4 @@ def at_zero(d: Draft) -> Draft:
         d = d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
         d = store_version(d, d.version, target_revision(d.stable))
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
-    return d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY))
+    return d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY)).set(phase=Phase.PROGRESSING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import AbortedRecord, FinalisingStep, SummaryState
+from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, SummaryState
 from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
@@ -56,7 +56,8 @@ def roll_back(d: Draft, state: RollingBack) -> Draft:
     if turned is not None and turned[0] not in (state.ending, Ending.CONTINUOUS):
         # The latest reason for the rollback counts: an abort of a superseded release aborts its version.
         state = replace(state, ending=turned[0])
-        d = tell_way_back(d, *turned).enter(state)
+        # Others may have written another phase, in which autoscalers are not held and nothing of a release is watched.
+        d = tell_way_back(d, *turned).enter(state).set(phase=Phase.PROGRESSING)
     return _out_of_promotion(d, state) if state.promotion else _out_of_steps(d, state)
 
 

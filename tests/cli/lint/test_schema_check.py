@@ -197,7 +197,7 @@ def test_nulls_of_metadata_are_what_was_left_out(field: str) -> None:
 
 
 @pytest.mark.parametrize("world", _WORLDS)
-@pytest.mark.parametrize("number", [40, pytest.param(2500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [40, pytest.param(2500, marks=[pytest.mark.long, pytest.mark.timeout(400)])])
 def test_no_manifest_is_too_wrong_to_be_looked_at(world: str, number: int) -> None:
     documents = list(yaml.safe_load_all(_WORLDS[world]))
     every = _breaks(documents)

@@ -13,9 +13,9 @@ from rollout_lws.admission import rollouts, workloads
 from rollout_lws.admission.response import ALLOWED, Decide, Look, Response, Rule, failed
 from rollout_lws.admission.review import Request
 from rollout_lws.errors import Unreadable
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.observer import observe, posted, supposed
 from rollout_lws.observe.world import World
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import borrowed
 
 #: The cached state of a namespace; None while the caches fill.

@@ -10,19 +10,18 @@ import msgspec
 
 from rollout_lws.admission.response import ALLOWED, Outcome, Response, denied
 from rollout_lws.objects.json_patch import member
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import claims_changed, unsafe_pending
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.hold import HOLD, borrowed, kept, slips_in, stands
-from rollout_lws.workload.template import supposed_version_of
 
 Object = Mapping[str, Any]
 
 
-def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: Object) -> Response:
+def hold(o: Observation, before: Target, after: Target, body: Object) -> Response:
     """Repairs an edit that would open the hold, or a window, of the LWS of ``o``; ``body`` is the JSON of ``after``.
 
     The edited values are recorded as the user's own. The controller would do the same afterwards, but by then the first
@@ -40,7 +39,7 @@ def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: 
     return Response(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=tuple(_operations(patch, body)))
 
 
-def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> Response:
+def pending(o: Observation, before: Target, after: Target) -> Response:
     """Denies an edit that leaves a version which must not even wait under the hold. An LWS that already has one may
     still be edited to fix it.
     """
@@ -57,22 +56,22 @@ def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> 
     return denied(found.message)
 
 
-def _in_care(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> bool:
+def _in_care(o: Observation, before: Target, after: Target) -> bool:
     """Whether this Rollout holds the LWS, and the user neither breaks the glass nor deletes it."""
     mark = borrowed(before, o.keys)
     ours = mark is not None and mark.by == o.rollout.metadata.uid and stands(before, o.keys)
     return ours and not after.metadata.terminating and after.metadata.annotations.get(o.keys.release_hold) != "true"
 
 
-def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
-    if o.stable is None or lws.spec.replicas == 0:
+def _unfit(o: Observation, lws: Target) -> Refusal | None:
+    if o.stable is None or lws.replicas == 0:
         # Without groups nothing can be damaged, and a change becomes stable by itself.
         return None
-    d = Draft.of(replace(o, stable=replace(o.stable, lws=lws))).supposing(supposed_version_of(lws.spec))
+    d = Draft.of(replace(o, stable=replace(o.stable, workload=lws))).supposing(lws.supposed_version)
     return claims_changed(d) or unsafe_pending(d)
 
 
-def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch: Object) -> tuple[str, ...]:
+def _told(o: Observation, before: Target, after: Target, patch: Object) -> tuple[str, ...]:
     rollout, name = o.rollout.metadata.name, after.metadata.name
     if slips_in(before, after):
         return (
@@ -82,7 +81,7 @@ def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch
     users = _on_record(o, after, patch)
     words = " and ".join(f"{each} {users[each]}" for each in sorted(_strategy(patch), reverse=True) if each in users)
     if words:
-        held = before.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
+        held = before.strategy.partition >= HOLD
         does = f"holds LeaderWorkerSet {name}" if held else f"renews groups of LeaderWorkerSet {name} now"
         later = "is what it gets back when the Rollout lets go"
         return (f"Rollout {rollout} {does}: {words} {later}; remove it from the manifest",)
@@ -93,7 +92,7 @@ def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch
     return ()
 
 
-def _on_record(o: Observation, after: LeaderWorkerSet, patch: Object) -> Object:
+def _on_record(o: Observation, after: Target, patch: Object) -> Object:
     """The user's own values as recorded after the edit."""
     marks = (patch.get("metadata") or {}).get("annotations") or {}
     text = marks.get(o.keys.original) or after.metadata.annotations[o.keys.original]

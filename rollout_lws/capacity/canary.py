@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.canary import canary_body, canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def scale(asked: Scaling) -> CapacityResult:
     """Scales the canary LWS to the wanted groups."""
-    stable, canary, wanted = asked.own.facts.lws, asked.canary, asked.wanted
+    stable, canary, wanted = asked.own.facts.workload, asked.canary, asked.wanted
     name = canary_name(stable)
     if canary is None:
         if asked.remains:
@@ -30,7 +30,7 @@ def scale(asked: Scaling) -> CapacityResult:
             stable, asked.own.keys, owner=asked.owner, replicas=wanted, metadata_patch=asked.metadata_patch
         )
         return CapacityResult(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
-    if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(asked.owner["uid"])):
+    if canary.workload.metadata.terminating or not canary.workload.metadata.controlled_by(str(asked.owner["uid"])):
         # Deleted by the user, or created for a deleted BatchRelease: it goes, and is recreated once nothing is left of
         # it.
         return CapacityResult(
@@ -38,21 +38,21 @@ def scale(asked: Scaling) -> CapacityResult:
             preparing=True,
             message=f"LeaderWorkerSet {name} is going; it will be made again",
         )
-    if canary.lws.spec.replicas == wanted:
+    if canary.workload.replicas == wanted:
         return CapacityResult(done=True)
     patch = Patch(
         LEADER_WORKER_SETS,
-        canary.lws.metadata.namespace,
+        canary.workload.metadata.namespace,
         name,
         {"spec": {"replicas": wanted}},
-        f"{wanted} groups of the new version instead of {canary.lws.spec.replicas}",
-        uid=canary.lws.metadata.uid,
-        generation=canary.lws.metadata.generation,
+        f"{wanted} groups of the new version instead of {canary.workload.replicas}",
+        uid=canary.workload.metadata.uid,
+        generation=canary.workload.metadata.generation,
     )
     return CapacityResult(writes=(patch,))
 
 
-def still_ending(stable: LeaderWorkerSet, remains: Sequence[NamedObject]) -> tuple[str, ...]:
+def still_ending(stable: Target, remains: Sequence[NamedObject]) -> tuple[str, ...]:
     """Groups of a deleted canary whose pods still terminate, by index; ``remains`` have its name.
 
     LWS deletes a group's workers only after its leader is gone, and each of them has its grace period.
@@ -69,11 +69,11 @@ def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
     """Removes the canary LWS: scales it to 0 groups, then deletes the object; done when it is gone."""
     if canary is None:
         return CapacityResult(done=True)
-    meta = canary.lws.metadata
+    meta = canary.workload.metadata
     # The finalizer keeps an LWS with groups from being deleted under them.
     kept = [each for each in meta.finalizers if each != keys.canary_finalizer]
     release = {"metadata": {"finalizers": kept or None}} if len(kept) < len(meta.finalizers) else {}
-    if canary.lws.spec.replicas > 0 and not meta.terminating:
+    if canary.workload.replicas > 0 and not meta.terminating:
         body, reason = {"spec": {"replicas": 0}} | release, "the canary is no longer needed"
         to_zero = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version)
         return CapacityResult(writes=(to_zero,), message=f"canary {meta.name} is going")

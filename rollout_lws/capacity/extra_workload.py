@@ -55,12 +55,12 @@ class ExtraWorkload(CapacityStrategy):
         return new
 
     def standing(self, new: Sequence[Group], canary: Facts | None) -> int:
-        return canary.lws.spec.replicas if canary is not None else 1
+        return canary.workload.replicas if canary is not None else 1
 
     def leaving(self, new: Sequence[Group], wanted: int, replicas: int, canary: Facts | None) -> tuple[Group, ...]:
         """All of them if the user deleted the canary."""
-        found = canary.lws if canary is not None else None
-        if found is None or not (found.metadata.terminating or found.spec.replicas > wanted):
+        found = canary.workload if canary is not None else None
+        if found is None or not (found.metadata.terminating or found.replicas > wanted):
             return ()
         kept = 0 if found.metadata.terminating else wanted
         return tuple(group for group in new if group.ordinal >= kept)

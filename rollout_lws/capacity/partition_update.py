@@ -47,7 +47,7 @@ class PartitionUpdate(StableGroups):
         if self.all_are(revision):
             if current_revision(self.facts) != revision:
                 return CapacityResult(message="waiting for the StatefulSet controller to record the new revision")
-            if is_held(self.facts.lws):
+            if is_held(self.facts.workload):
                 gone = self.drop_extra()
                 if gone.done and self.strategy.surges and not observed(self.facts):
                     return CapacityResult(message=_UNACTED)
@@ -93,7 +93,7 @@ class PartitionUpdate(StableGroups):
             return CapacityResult(message="paused: no further group is made")
         if not self._acted_on(revision):
             return CapacityResult(message=_UNACTED)
-        body = window(self.facts.lws, self.keys, self.uid, self.replicas, 0, surge)
+        body = window(self.facts.workload, self.keys, self.uid, self.replicas, 0, surge)
         writes = (self.patch(body, f"surge group {listed(wrong)}"),) if body else ()
         return CapacityResult(writes=writes, message=f"making surge group {listed(wrong)}", opened=tuple(wrong))
 
@@ -127,7 +127,7 @@ class PartitionUpdate(StableGroups):
             doing = f"renewing group {named(renewed)}" if renewed else f"making surge group {named(loading)}"
             return CapacityResult(message=doing, wake_at=self.wake_at())
         if lost:
-            waited = f"group {listed(lost)}, which is made again, of {self.facts.lws.metadata.name}"
+            waited = f"group {listed(lost)}, which is made again, of {self.facts.name}"
             return CapacityResult(message=f"waiting for {waited}", wake_at=self.wake_at())
         if not may_open:
             return CapacityResult(message="paused: no further group is renewed")
@@ -161,7 +161,7 @@ class PartitionUpdate(StableGroups):
         partition = min(group.ordinal for group in chosen)
         # LWS counts broken groups below the partition against maxUnavailable, and would open nothing.
         going = down + sum(group.ready(self.now) for group in chosen)
-        body = window(self.facts.lws, self.keys, self.uid, partition, max(0, going - self.surge), self.surge)
+        body = window(self.facts.workload, self.keys, self.uid, partition, max(0, going - self.surge), self.surge)
         chosen.reverse()
         portion = named(chosen)
         writes = (self.patch(body, f"renew group {portion}"),) if body else ()
@@ -183,9 +183,9 @@ class PartitionUpdate(StableGroups):
         if not waiting:
             writes = self.close("the portion's leaders exist at the new revision")
             return CapacityResult(writes=writes, message=doing if awaited else "closing the window")
-        if of_extra and foreign_members(self.facts.lws, self.keys):
+        if of_extra and foreign_members(self.facts.workload, self.keys):
             # Without our surge LWS would never create them.
-            again = window(self.facts.lws, self.keys, self.uid, partition, 0, self.surge)
+            again = window(self.facts.workload, self.keys, self.uid, partition, 0, self.surge)
             writes = (self.patch(again, "the strategy was edited in the window"),) if again else ()
             return CapacityResult(writes=writes, message=doing)
         leader_set = self.facts.leader_set
@@ -268,7 +268,7 @@ class PartitionUpdate(StableGroups):
 
     def drop_extra(self) -> CapacityResult:
         """Removes the surge groups; done when the last is gone and the hold is in place without them."""
-        if not is_held(self.facts.lws):
+        if not is_held(self.facts.workload):
             return CapacityResult(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
         extra = self.extra if self.strategy.surges else ()
         if extra:

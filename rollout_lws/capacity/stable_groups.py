@@ -54,16 +54,16 @@ class StableGroups:
 
     @property
     def replicas(self) -> int:
-        return self.facts.lws.spec.replicas
+        return self.facts.workload.replicas
 
     @property
     def surge(self) -> int:
         """Groups that this release keeps beyond the regular ones."""
-        return standing_surge(self.facts.lws, self.keys)
+        return standing_surge(self.facts.workload, self.keys)
 
     @property
     def partition(self) -> int:
-        return self.facts.lws.spec.rollout_strategy.rolling_update_configuration.partition
+        return self.facts.workload.strategy.partition
 
     @property
     def is_open(self) -> bool:
@@ -100,7 +100,7 @@ class StableGroups:
 
     @property
     def unavailable(self) -> int:
-        return resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
+        return resolved_unavailable(users_strategy(self.facts.workload, self.keys), self.replicas)
 
     def all_are(self, revision: str) -> bool:
         """True if every group of [0, R) is at ``revision`` and ready."""
@@ -117,11 +117,11 @@ class StableGroups:
 
     def close(self, reason: str, surge: int | None = None) -> tuple[Write, ...]:
         """Writes the hold, with the current surge groups or ``surge`` of them."""
-        body = hold(self.facts.lws, self.keys, self.uid, self.surge if surge is None else surge)
+        body = hold(self.facts.workload, self.keys, self.uid, self.surge if surge is None else surge)
         return (self.patch(body, reason),) if body else ()
 
     def patch(self, body: dict[str, object], reason: str) -> Patch:
-        meta = self.facts.lws.metadata
+        meta = self.facts.workload.metadata
         patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason)
         if not meta.annotations:
             return replace(patch, resource_version=meta.resource_version)

@@ -21,9 +21,11 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import LeaderWorkerSet, LeaderWorkerSetSpec, Pod, StatefulSet
+from rollout_lws.objects.workloads import Pod, StatefulSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.table import stored_version
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.template import Version, version_of, version_of_members
 
 #: Label of a canary LWS, after the API group and a slash; its value is the stable LWS's name.
 CANARY_MARK = "canary-leaderworkerset"
@@ -83,7 +85,7 @@ def fetch_before(transport: Transport, rollouts: Resource, rollout: Object) -> V
         if error.code not in (403, 404):
             raise
         return None
-    return next((version_of_members(each.members) for each in known if each.template_hash == stable), None)
+    return next((stored_version(each.members) for each in known if each.template_hash == stable), None)
 
 
 def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -> list[Stored]:
@@ -94,12 +96,13 @@ def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -
 
 def todays_hashes(known: Iterable[Stored]) -> dict[str, str]:
     """Our hash of each stored version, by the controller's; a controller of another release may hash differently."""
-    return {each.template_hash: version_of_members(each.members).template_hash for each in known}
+    read = ((each.template_hash, stored_version(each.members)) for each in known)
+    return {found: version.template_hash for found, version in read if version is not None}
 
 
 def version_hash(lws: Object) -> str:
     """Our hash of the version in an LWS's spec."""
-    return version_of(typed(lws["spec"], LeaderWorkerSetSpec)).template_hash
+    return typed(lws, LeaderWorkerSet).version.template_hash
 
 
 def assemble(

@@ -10,9 +10,10 @@ from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS
 from rollout_lws.controller.on_demand_watches import OnDemandWatches
 from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.resources import Resource
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,10 @@ class CachedWorld:
     def batch_release(self, name: str) -> StoredObject | None:
         return self.informers.batch_releases.get(self.namespace, name)
 
-    def workload(self, name: str) -> LeaderWorkerSet | None:
+    def workload(self, name: str) -> Target | None:
         return self.informers.workloads.get(self.namespace, name)
 
-    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
+    def canaries_of(self, workload: str) -> Iterable[Target]:
         return self.informers.workloads.by_index(BY_STABLE, self._place(workload))
 
     def leaders(self, workload: str) -> Iterable[Pod]:

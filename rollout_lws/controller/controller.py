@@ -34,13 +34,14 @@ from rollout_lws.objects.resources import (
     PODS,
     Resource,
 )
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.observe.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds that are watched namespace-wide while some release needs them.
@@ -161,7 +162,7 @@ class Controller:
         every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, *deciding)
         return [informer for watches in every for informer in watches.informers]
 
-    def _fleet(self) -> Iterator[tuple[bytes, LeaderWorkerSet | None]]:
+    def _fleet(self) -> Iterator[tuple[bytes, Target | None]]:
         """Nothing before the caches are filled, since missing objects would look deleted. Nothing on standby replicas:
         sums over all replicas would count each Rollout twice.
         """

@@ -19,7 +19,7 @@ class Events:
         """Queue an Event; one about an LWS that does not exist goes to the Rollout instead."""
         about_workload = notice.about == LEADER_WORKER_SETS.kind and seen.stable is not None
         if about_workload and seen.stable is not None:
-            resource, meta = LEADER_WORKER_SETS, seen.stable.lws.metadata
+            resource, meta = LEADER_WORKER_SETS, seen.stable.workload.metadata
             self.recorder.record(resource, meta, type=notice.type, reason=notice.reason, note=notice.note)
             return
         self.recorder.record(

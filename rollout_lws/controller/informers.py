@@ -32,10 +32,11 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
 from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
 
@@ -131,7 +132,7 @@ class Informers:
             resources.rollouts(keys.group), stored_rollout, lws=_named, routing=_routing, uid=_uid
         )
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
-        self.workloads: Informer[LeaderWorkerSet] = informer(
+        self.workloads: Informer[Target] = informer(
             LEADER_WORKER_SETS,
             TRIMMED.workload,
             canary=_place_of_canary,
@@ -210,7 +211,7 @@ class Informers:
                     for rollout in self.rollouts.by_index(BY_UID, uid):
                         self._wake((rollout.metadata.namespace, rollout.metadata.name))
 
-    def _marked(self, lws: LeaderWorkerSet) -> Iterable[str]:
+    def _marked(self, lws: Target) -> Iterable[str]:
         stable = lws.metadata.labels.get(self._keys.canary_leader_worker_set)
         return (place(lws.metadata.namespace, stable),) if stable else ()
 
@@ -241,7 +242,7 @@ class Informers:
             if each is not None and (name := each.metadata.labels.get(self._keys.history)):
                 self._wake((each.metadata.namespace, name))
 
-    def _workload_changed(self, before: LeaderWorkerSet | None, after: LeaderWorkerSet | None) -> None:
+    def _workload_changed(self, before: Target | None, after: Target | None) -> None:
         for each in (before, after):
             if each is not None:
                 self._wake_rollouts_around(each.metadata.namespace, each.metadata.name)
@@ -268,7 +269,7 @@ def _routing(rollout: StoredRollout) -> Iterable[str]:
     return (rollout.metadata.namespace,) if rollout.routes else ()
 
 
-def _place_of_canary(lws: LeaderWorkerSet) -> Iterable[str]:
+def _place_of_canary(lws: Target) -> Iterable[str]:
     return (place(lws.metadata.namespace, canary_name(lws)),)
 
 

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from rollout_lws.metrics.glance import glance
 from rollout_lws.metrics.rollouts import HELP, samples
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 
 #: Every Rollout's JSON, with its LWS if it exists.
-Fleet: TypeAlias = Callable[[], Iterable[tuple[bytes, LeaderWorkerSet | None]]]
+Fleet: TypeAlias = Callable[[], Iterable[tuple[bytes, Target | None]]]
 
 #: Rollouts per chunk: about 2 ms.
 _PIECE = 100
@@ -32,7 +32,7 @@ def exposition(fleet: Fleet) -> Iterator[bytes]:
             yield f"# HELP {name} {HELP[name]}\n# TYPE {name} gauge\n{''.join(lines)}".encode()
 
 
-def _add(families: dict[str, list[str]], body: bytes, lws: LeaderWorkerSet | None) -> None:
+def _add(families: dict[str, list[str]], body: bytes, lws: Target | None) -> None:
     rollout = glance(body)
     if rollout is None:
         return

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 
 from rollout_lws.api import ConditionType, SummaryState
 from rollout_lws.metrics.glance import Counts, Glance, Status
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.groups.health import COUNTED
-from rollout_lws.workload.template import version_of
+from rollout_lws.targets.target import Target
 
 #: Metric families with their HELP text. All are gauges, and have the labels namespace and rollout first.
 HELP = {
@@ -46,7 +45,7 @@ class Sample:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
+def samples(rollout: Glance, lws: Target | None) -> Iterator[Sample]:
     """All samples of a Rollout whose LWS is ``lws``, None when there is none."""
     status, style = rollout.status, rollout.style
     yield Sample(
@@ -92,7 +91,7 @@ def pending_since(status: Status) -> datetime | None:
     return status.summary.since if waits else None
 
 
-def deadline(rollout: Glance, lws: LeaderWorkerSet | None) -> datetime | None:
+def deadline(rollout: Glance, lws: Target | None) -> datetime | None:
     """When the release's current wait exceeds its deadline; None without a deadline."""
     status, strategy, step = rollout.status, rollout.spec.strategy, rollout.status.step
     if not status.releasing or step is None or step.started_at is None or status.summary is None:
@@ -108,7 +107,7 @@ def deadline(rollout: Glance, lws: LeaderWorkerSet | None) -> datetime | None:
     since = max(moment for moment in (step.started_at, step.best_ready_at, *of_task) if moment is not None)
     if strategy.progress_deadline_seconds:
         return _after(since, strategy.progress_deadline_seconds)
-    return _after(since, version_of(lws.spec).progress_deadline_seconds) if lws is not None else None
+    return _after(since, lws.version.progress_deadline_seconds) if lws is not None else None
 
 
 def _approval_timeout(rollout: Glance) -> int | None:

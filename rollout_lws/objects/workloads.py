@@ -1,7 +1,7 @@
-"""LeaderWorkerSet, StatefulSet, Pod and ControllerRevision, with the members that a release needs.
+"""StatefulSet, Pod and ControllerRevision, with the members that a release needs.
 
 Templates stay JSON bytes (``msgspec.Raw``): they are decoded only when needed, and the caches stay small. Field facts:
-LeaderWorkerSet v0.9 to v0.10, apps/v1, core/v1.
+apps/v1, core/v1.
 """
 
 from __future__ import annotations
@@ -10,49 +10,8 @@ from datetime import datetime
 
 import msgspec
 
-from rollout_lws.objects.meta import Condition, Meta, OwnedMeta, Struct
+from rollout_lws.objects.meta import Condition, Meta, Struct
 from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
-
-
-class RollingUpdate(Struct, frozen=True):
-    """rollingUpdateConfiguration; ``max_unavailable`` and ``max_surge`` are groups or "N%"."""
-
-    partition: int = 0
-    max_unavailable: int | str = 1
-    max_surge: int | str = 0
-
-
-class RolloutStrategy(Struct, frozen=True):
-    type: str = "RollingUpdate"
-    rolling_update_configuration: RollingUpdate = RollingUpdate()
-
-
-class LeaderWorkerSetSpec(Struct, frozen=True):
-    replicas: int = 1
-    leader_worker_template: msgspec.Raw = msgspec.Raw(b"{}")
-    network_config: msgspec.Raw = msgspec.Raw(b"null")
-    rollout_strategy: RolloutStrategy = RolloutStrategy()
-    startup_policy: str = "LeaderCreated"
-    group_identity: str = "Ordinal"
-
-    @property
-    def leaders_first(self) -> bool:
-        """Whether LWS creates a group's workers only once its leader is ready."""
-        return self.startup_policy == "LeaderReady"
-
-
-class LeaderWorkerSetStatus(Struct, frozen=True):
-    replicas: int = 0
-    ready_replicas: int = 0
-    updated_replicas: int = 0
-    observed_generation: int | None = None
-    conditions: tuple[Condition, ...] = ()
-
-
-class LeaderWorkerSet(Struct, frozen=True):
-    metadata: OwnedMeta
-    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
-    status: LeaderWorkerSetStatus = LeaderWorkerSetStatus()
 
 
 class StatefulSetRollingUpdate(Struct, frozen=True):

@@ -18,7 +18,9 @@ from msgspec.structs import force_setattr, replace
 from rollout_lws.api import Phase
 from rollout_lws.objects.meta import ManagedField, Meta, Struct
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, STATEFUL_SETS
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 from rollout_lws.workload.revisions import compressed
 
@@ -157,7 +159,7 @@ def _without_writers(body: bytes) -> bytes:
     return bytes(memoryview(msgspec.json.encode(whole)))
 
 
-def trimmed_workload(body: bytes) -> LeaderWorkerSet:
+def trimmed_workload(body: bytes) -> Target:
     """Without its conditions, and with only those managedFields that concern the template and the strategy."""
     lws = _workloads.decode(body)
     share(lws.metadata)
@@ -216,7 +218,7 @@ def trimmed_history(body: bytes) -> ControllerRevision:
 class Decoders:
     """The decoder of each kind: full, or trimmed as in the caches."""
 
-    workload: Callable[[bytes], LeaderWorkerSet]
+    workload: Callable[[bytes], Target]
     leader: Callable[[bytes], Pod]
     pod: Callable[[bytes], Pod]
     stateful_set: Callable[[bytes], StatefulSet]

@@ -16,13 +16,14 @@ from rollout_lws.api.base import Model
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.observe.explanations import queues, refusals
 from rollout_lws.observe.routing import marked, mentioning, plain_all, routing
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, RefusedWrite
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
@@ -157,7 +158,7 @@ class _Known:
     queues: Queues
 
 
-def _facts(world: World, lws: LeaderWorkerSet, known: _Known) -> Facts:
+def _facts(world: World, lws: Target, known: _Known) -> Facts:
     name, uid = lws.metadata.name, lws.metadata.uid
     leaders = _by_name(world.leaders(name))
     sets = _by_name(world.stateful_sets(name))
@@ -167,7 +168,7 @@ def _facts(world: World, lws: LeaderWorkerSet, known: _Known) -> Facts:
     set_uid = leader_set.metadata.uid if leader_set is not None else None
     set_uids = {each.metadata.uid for each in sets}
     return Facts(
-        lws=lws,
+        workload=lws,
         leader_set=leader_set,
         leaders=tuple(leaders),
         worker_sets=tuple(
@@ -205,12 +206,12 @@ def _remains(world: World, place: str, pods: tuple[Pod, ...]) -> tuple[NamedObje
     return tuple(found)
 
 
-def _named(kind: str, each: LeaderWorkerSet | StatefulSet | Pod | ControllerRevision | StoredObject) -> NamedObject:
+def _named(kind: str, each: Target | StatefulSet | Pod | ControllerRevision | StoredObject) -> NamedObject:
     return NamedObject(kind, each.metadata.name, each.metadata.terminating)
 
 
 _Own = TypeVar("_Own", Rollout, BatchRelease)
-_Kind = TypeVar("_Kind", LeaderWorkerSet, StatefulSet, Pod, ControllerRevision, StoredObject, StoredRollout)
+_Kind = TypeVar("_Kind", Target, StatefulSet, Pod, ControllerRevision, StoredObject, StoredRollout)
 
 
 def _by_name(objects: Iterable[_Kind]) -> list[_Kind]:

@@ -11,10 +11,11 @@ from rollout_lws.api import Rollout, RolloutStatus, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.observe.cache_types import StoredObject
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.routing.selector_pinning import looked_for
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, noted_names
 from rollout_lws.traffic.names import Names
@@ -28,7 +29,7 @@ from rollout_lws.workload.canary import name_of_canary
 _BEING_LISTED = "routes and pools are being listed"
 
 
-def marked(world: World, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
+def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     """Objects with any Rollout's annotation, or created by this one, as far as the current decision needs them."""
     keys, uid, status = world.keys, rollout.metadata.uid, rollout.status or RolloutStatus()
     services = mentioning(world.noted_services(uid), keys.original, uid)
@@ -91,8 +92,8 @@ def routing(
     world: World,
     rollout: Rollout,
     known: Marked,
-    stable: LeaderWorkerSet | None,
-    canary: LeaderWorkerSet | None,
+    stable: Target | None,
+    canary: Target | None,
 ) -> RoutingFacts | None:
     """Routing by the names that the current release stored, before that by the spec's; None where neither has names."""
     keys = world.keys
@@ -153,7 +154,7 @@ def mentioning(stored: Iterable[StoredObject], *words: str) -> tuple[Object, ...
     return tuple(msgspec.json.decode(each.body) for each in sorted(near, key=lambda each: each.metadata.name))
 
 
-def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> Mapping[str, tuple[dict[str, str], ...]]:
+def _other_leaders(world: World, *own: Target | None) -> Mapping[str, tuple[dict[str, str], ...]]:
     names = {each.metadata.name for each in own if each is not None}
     found: dict[str, tuple[dict[str, str], ...]] = {}
     for leader in world.every_leader():

@@ -25,10 +25,11 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import WHOLE, Decoders, StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.observe.explanations import DECODERS, LABELS
 from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.targets.target import Target
 
 Object = dict[str, Any]
 _T = TypeVar("_T")
@@ -71,10 +72,10 @@ class ListedWorld(ABC):
     def batch_release(self, name: str) -> StoredObject | None:
         return self._get(batch_releases(self.keys.group), name, stored_object)
 
-    def workload(self, name: str) -> LeaderWorkerSet | None:
+    def workload(self, name: str) -> Target | None:
         return self._get(LEADER_WORKER_SETS, name, self.decoders.workload)
 
-    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
+    def canaries_of(self, workload: str) -> Iterable[Target]:
         marked = f"{self.keys.canary_leader_worker_set}={workload}"
         return self._list(LEADER_WORKER_SETS, marked, self.decoders.workload)
 

@@ -39,11 +39,11 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.state import EndingState, Promoting, ReleaseState, state_of, task_of
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.queueing import queue_of
 from rollout_lws.workload.revisions import target_revision
-from rollout_lws.workload.template import Version, version_of
 
 
 class Persist(Enum):
@@ -153,7 +153,7 @@ class Draft:
     @cached_property
     def version(self) -> Version:
         """The version in the LWS's spec."""
-        return version_of(self.stable.lws.spec)
+        return self.stable.workload.version
 
     @property
     def uid(self) -> str:
@@ -165,7 +165,7 @@ class Draft:
 
     @property
     def replicas(self) -> int:
-        return self.stable.lws.spec.replicas
+        return self.stable.workload.replicas
 
     @cached_property
     def canary_groups(self) -> tuple[Group, ...]:
@@ -190,7 +190,7 @@ class Draft:
         found = strategy_on_record(self.status.capacity, plan)
         if not isinstance(self.state, Promoting):
             return found
-        return found.in_promotion(queued=self.o.stable is not None and bool(queue_of(self.o.stable.lws)))
+        return found.in_promotion(queued=self.o.stable is not None and bool(queue_of(self.o.stable.workload)))
 
     @property
     def home(self) -> Facts | None:
@@ -211,7 +211,7 @@ class Draft:
         stable, revision = self.status.stable, self.sub.new_revision
         if self.o.stable is None or self.status.phase != Phase.PROGRESSING or stable is None:
             return ()
-        if stable.workload_uid != self.o.stable.lws.metadata.uid:
+        if stable.workload_uid != self.o.stable.workload.metadata.uid:
             # The LWS was recreated and has to be adopted first.
             return ()
         return tuple(each for each in groups(self.o.stable) if each.revision == revision != stable.revision)
@@ -232,7 +232,7 @@ class Draft:
     @property
     def release_id(self) -> str:
         """The user's release ID (label, else annotation of the LWS), else the LWS revision."""
-        meta = self.stable.lws.metadata
+        meta = self.stable.workload.metadata
         key = self.keys.rollout_id
         return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.stable)
 

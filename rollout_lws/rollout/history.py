@@ -16,6 +16,7 @@ from rollout_lws.objects.writes import Create, Delete, Patch
 from rollout_lws.rollout.decision import Chore
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.revisions import (
     HISTORY_LIMIT,
     history_again,
@@ -26,7 +27,6 @@ from rollout_lws.workload.revisions import (
     recorded_version,
     surplus_history,
 )
-from rollout_lws.workload.template import Version
 
 #: Largest revision number of a ControllerRevision.
 LAST_NUMBER = 2**63 - 1
@@ -159,7 +159,7 @@ def follow_hashes(d: Draft) -> Draft:
     annotations follow after the status: until then only they tell which version the status means.
     """
     status = d.status
-    if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.lws.metadata.uid:
+    if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.workload.metadata.uid:
         return d
     known = _known(d)
     told = {_annotated(d, each) for each in _standing(d)}

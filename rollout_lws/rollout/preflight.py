@@ -30,7 +30,7 @@ NAME_LIMIT = 63
 
 
 def _in_lws(d: Draft, path: str) -> FieldRef:
-    return FieldRef(path, LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name)
+    return FieldRef(path, LEADER_WORKER_SETS.kind, d.stable.name)
 
 
 def wrong_kind(d: Draft) -> Refusal | None:
@@ -79,12 +79,12 @@ def second_rollout(d: Draft) -> Refusal | None:
 
 
 def owned(d: Draft) -> Refusal | None:
-    owner = d.o.stable.lws.metadata.controller if d.o.stable else None
+    owner = d.o.stable.workload.metadata.controller if d.o.stable else None
     if owner is None:
         return None
     return Refusal(
         Reason.WORKLOAD_OWNED,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} is controlled by {owner.kind} {owner.name}, which would undo a"
+        f"{d.stable.called} is controlled by {owner.kind} {owner.name}, which would undo a"
         " release:"
         f" release the {owner.kind} by its own means, or remove the owner reference",
         _in_lws(d, "metadata.ownerReferences"),
@@ -92,11 +92,11 @@ def owned(d: Draft) -> Refusal | None:
 
 
 def hash_identity(d: Draft) -> Refusal | None:
-    if d.o.stable is None or d.stable.lws.spec.group_identity != "Hash":
+    if d.o.stable is None or d.stable.workload.numbered:
         return None
     return Refusal(
         Reason.HASH_IDENTITY,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a"
+        f"{d.stable.called} has groupIdentity Hash, which cannot be held back by a"
         " partition: make it anew with groupIdentity Ordinal, which cannot be changed later",
         _in_lws(d, "spec.groupIdentity"),
     )
@@ -146,7 +146,7 @@ def claims_changed(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.CLAIMS_CHANGED,
-        f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes volumeClaimTemplates, which a"
+        f"the pending version of {d.stable.called} changes volumeClaimTemplates, which a"
         " StatefulSet"
         " cannot change: restore them, or make a new LeaderWorkerSet",
     )
@@ -160,7 +160,7 @@ def unsafe_pending(d: Draft) -> Refusal | None:
         if _changed(d, pick):
             return Refusal(
                 Reason.UNSAFE_PENDING,
-                f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes its {name}; up to LWS"
+                f"the pending version of {d.stable.called} changes its {name}; up to LWS"
                 " 0.10 any"
                 f" group of the held version that restarts would be damaged: restore the {name}, or upgrade"
                 " LeaderWorkerSet",
@@ -176,7 +176,7 @@ _SHAPE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def name_taken(d: Draft) -> Refusal | None:
-    name = canary_name(d.stable.lws)
+    name = canary_name(d.stable.workload)
     if (
         d.capacity.one_workload
         or d.o.canary is not None
@@ -220,10 +220,10 @@ def too_few_groups(d: Draft) -> Refusal | None:
     """In place, promotion updates the last group too, and another group has to serve meanwhile."""
     if not 0 < d.replicas < d.capacity.least_replicas:
         return None
-    other = known.EXTRA_WORKLOAD if queue_of(d.stable.lws) else known.SURGE
+    other = known.EXTRA_WORKLOAD if queue_of(d.stable.workload) else known.SURGE
     return Refusal(
         Reason.TOO_FEW_GROUPS,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and {d.capacity.title} renews groups while others"
+        f"{d.stable.called} has 1 group, and {d.capacity.title} renews groups while others"
         f" serve: scale it to {d.capacity.least_replicas}, or use capacity {other.name}",
         FieldRef("spec.strategy.canary.capacity"),
     )
@@ -231,12 +231,12 @@ def too_few_groups(d: Draft) -> Refusal | None:
 
 def surge_under_kueue(d: Draft) -> Refusal | None:
     """Kueue deletes the Workloads of surge groups, which ends them, once LWS counts as many new groups as replicas."""
-    queue = "" if d.capacity.fits_kueue else queue_of(d.stable.lws)
+    queue = "" if d.capacity.fits_kueue else queue_of(d.stable.workload)
     if not queue:
         return None
     return Refusal(
         Reason.SURGE_UNDER_KUEUE,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} is queued by Kueue ({queue}), which ends surge groups as soon as"
+        f"{d.stable.called} is queued by Kueue ({queue}), which ends surge groups as soon as"
         " there are as many new groups as the LWS has, while they serve: use capacity InPlace or ExtraWorkload",
         FieldRef("spec.strategy.canary.capacity"),
     )

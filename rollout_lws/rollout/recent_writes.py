@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from rollout_lws.objects.owners import OURS
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.split import Object
 
 #: Seconds for which a write counts as recent; managedFields has whole seconds.
@@ -24,7 +24,7 @@ def written_lately(d: Draft, live: Object | None) -> datetime | None:
         return None
 
 
-def scaled_lately(d: Draft, lws: LeaderWorkerSet) -> datetime | None:
+def scaled_lately(d: Draft, lws: Target) -> datetime | None:
     """The same for a LeaderWorkerSet of ours."""
     entries = lws.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and each.manager.startswith(OURS)])
@@ -32,7 +32,7 @@ def scaled_lately(d: Draft, lws: LeaderWorkerSet) -> datetime | None:
 
 def applied_lately(d: Draft) -> datetime | None:
     """Until when any manager's last write to the stable LWS's template counts as recent; None if it does not."""
-    entries = d.stable.lws.metadata.managed_fields
+    entries = d.stable.workload.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and b"f:leaderWorkerTemplate" in bytes(each.fields)])
 
 

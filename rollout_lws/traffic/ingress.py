@@ -16,11 +16,11 @@ import msgspec
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.objects.scaling import whole_number
+from rollout_lws.targets.version import short_hash
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.copies import copied_marks
-from rollout_lws.workload.template import short_hash
 
 _NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rollout_lws.objects.workloads import Pod
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group
-from rollout_lws.workload.template import Version
 
 
 def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
@@ -20,7 +20,7 @@ def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
     known = [pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader]
     workers = sum(pod.holds_its_node for pod in known)
     leaders = int(group.leader.holds_its_node)
-    if leaders and not (facts.lws.spec.leaders_first and group.workers is None):
+    if leaders and not (facts.workload.leaders_first and group.workers is None):
         # The workers that do not exist yet are about to be created.
         workers += version.size - 1 - len(known)
     names = sorted({*of_leader, *of_worker})

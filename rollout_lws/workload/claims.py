@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.workload.template import Version
+from rollout_lws.targets.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def kept(version: Version, *, by_scaling: bool) -> Kept:
     """The remaining claims of groups that are deleted with their own LWS or, ``by_scaling``, by scaling down, as surge
     groups are. A group's workers have a StatefulSet of their own, which is deleted either way.
     """
-    template: Mapping[str, Any] = version.members["leaderWorkerTemplate"]
+    template = version.claims
     policy = template.get("persistentVolumeClaimRetentionPolicy") or {}
     deleted, scaled = (policy.get(each) == "Delete" for each in ("whenDeleted", "whenScaled"))
     # A canary LWS is scaled to 0 before it is deleted.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rollout_lws.workload.template import short_hash
+from rollout_lws.targets.version import short_hash
 
 if TYPE_CHECKING:
     from rollout_lws.api.resources import Keys

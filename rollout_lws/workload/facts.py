@@ -7,7 +7,8 @@ from enum import Enum
 
 from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.kueue import Workload
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
+from rollout_lws.targets.target import Target, called
 
 
 class Listing(Enum):
@@ -33,7 +34,7 @@ class Facts:
     they are.
     """
 
-    lws: LeaderWorkerSet
+    workload: Target
     leader_set: StatefulSet | None = None
     leaders: tuple[Pod, ...] = ()
     worker_sets: tuple[StatefulSet, ...] = ()
@@ -43,6 +44,15 @@ class Facts:
     refusals: tuple[CoreEvent, ...] = ()
     queued: tuple[Workload, ...] = ()
     listing: Listing = Listing.UNAVAILABLE
+
+    @property
+    def name(self) -> str:
+        return self.workload.metadata.name
+
+    @property
+    def called(self) -> str:
+        """Kind and name, for messages."""
+        return called(self.workload)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""The hold: keeps a LeaderWorkerSet at partition 1000000 and stores the user's own rollout strategy in an annotation.
+"""The hold: keeps a workload at partition 1000000 and stores the user's own rollout strategy in an annotation.
 
-LWS cannot be paused, and a controller that reacts to a template change is too late: the first group is already gone. So
-the partition is high at rest and a template change starts nothing. Groups are updated through partition windows: short
-periods in which the partition is low enough for one batch. A release with capacity Surge keeps surge groups of the new
-version, so its hold has a maxSurge. The user's own values are stored in an annotation in the same write as ours, and
-are restored exactly; members that another writer changed meanwhile stay as they are.
+Its controller cannot be paused, and a controller that reacts to a template change is too late: the first group is
+already gone. So the partition is high at rest and a template change starts nothing. Groups are updated through
+partition windows: short periods in which the partition is low enough for one batch. A release with capacity Surge keeps
+surge groups of the new version, so its hold has a maxSurge. The user's own values are stored in an annotation in the
+same write as ours, and are restored exactly; members that another writer changed meanwhile stay as they are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners, scaling
-from rollout_lws.objects.workloads import LeaderWorkerSet, RollingUpdate
-from rollout_lws.workload.template import supposed_version_of
+from rollout_lws.targets.target import RollingUpdate, Target
 
 #: The LWS CRD's maximum of replicas is lower, so no group is ever at or above it.
 HOLD = 1_000_000
@@ -41,9 +39,9 @@ class Borrowed:
     written: Mapping[str, int | str]
 
 
-def borrowed(lws: LeaderWorkerSet, keys: Keys) -> Borrowed | None:
+def borrowed(workload: Target, keys: Keys) -> Borrowed | None:
     """The annotation on this LWS; None without one, or when it is unreadable."""
-    text = lws.metadata.annotations.get(keys.original)
+    text = workload.metadata.annotations.get(keys.original)
     if not text:
         return None
     try:
@@ -79,47 +77,47 @@ def resolved_surge(strategy: RollingUpdate, replicas: int) -> int:
     return min(scaling.scaled(strategy.max_surge, replicas), replicas)
 
 
-def is_held(lws: LeaderWorkerSet, surge: int = 0) -> bool:
+def is_held(workload: Target, surge: int = 0) -> bool:
     """Whether a template change starts nothing: partition at the hold, no more than ``surge`` surge groups."""
-    strategy = _live(lws)
-    return strategy.partition >= HOLD and resolved_surge(strategy, max(lws.spec.replicas, 1)) <= surge
+    strategy = workload.strategy
+    return strategy.partition >= HOLD and resolved_surge(strategy, max(workload.replicas, 1)) <= surge
 
 
-def standing_surge(lws: LeaderWorkerSet, keys: Keys) -> int:
+def standing_surge(workload: Target, keys: Keys) -> int:
     """Surge groups of the new version that a release keeps; 0 for a release without surge."""
-    mark = borrowed(lws, keys)
+    mark = borrowed(workload, keys)
     written = mark.written.get("maxSurge", 0) if mark else 0
     return written if isinstance(written, int) else 0
 
 
-def users_strategy(lws: LeaderWorkerSet, keys: Keys) -> RollingUpdate:
+def users_strategy(workload: Target, keys: Keys) -> RollingUpdate:
     """The strategy that the user wants: the originals where our values are still set and no other field manager has
     claimed the same values since, otherwise the live ones.
     """
-    live = _values(_live(lws))
-    mark = borrowed(lws, keys)
+    live = _values(workload.strategy)
+    mark = borrowed(workload, keys)
     for member, written in (mark.written if mark else {}).items():
-        if live.get(member) == written and not _is_claimed(lws, member, keys):
+        if live.get(member) == written and not _is_claimed(workload, member, keys):
             live[member] = mark.original.get(member, live[member]) if mark else written
     if int(live["partition"]) >= HOLD:
         live["partition"] = 0
     return RollingUpdate(**{attribute: live[member] for member, attribute in _MEMBERS.items()})  # type: ignore[arg-type]
 
 
-def foreign_members(lws: LeaderWorkerSet, keys: Keys) -> tuple[str, ...]:
+def foreign_members(workload: Target, keys: Keys) -> tuple[str, ...]:
     """Members that we had written and another writer has changed since."""
-    mark = borrowed(lws, keys)
-    live = _values(_live(lws))
+    mark = borrowed(workload, keys)
+    live = _values(workload.strategy)
     return tuple(member for member, written in (mark.written if mark else {}).items() if live.get(member) != written)
 
 
-def hold(lws: LeaderWorkerSet, keys: Keys, uid: str, surge: int = 0) -> dict[str, Any] | None:
+def hold(workload: Target, keys: Keys, uid: str, surge: int = 0) -> dict[str, Any] | None:
     """Merge patch that holds the LWS, with only the members that must change; None when it is held and annotated.
 
     ``surge`` existing surge groups stay.
     """
-    users = users_strategy(lws, keys)
-    replicas = max(lws.spec.replicas, 1)
+    users = users_strategy(workload, keys)
+    replicas = max(workload.replicas, 1)
     held = _values(users) | {"partition": HOLD}
     if surge > 0:
         held |= {"maxSurge": surge, "maxUnavailable": 0}
@@ -127,11 +125,11 @@ def hold(lws: LeaderWorkerSet, keys: Keys, uid: str, surge: int = 0) -> dict[str
         # LWS rejects a strategy in which both values resolve to 0, whatever the number of replicas.
         held["maxSurge"] = 0
         held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
-    return _patch(lws, keys, uid, users, held, surge)
+    return _patch(workload, keys, uid, users, held, surge)
 
 
 def window(
-    lws: LeaderWorkerSet, keys: Keys, uid: str, partition: int, unavailable: int, surge: int = 0
+    workload: Target, keys: Keys, uid: str, partition: int, unavailable: int, surge: int = 0
 ) -> dict[str, Any] | None:
     """Merge patch that opens a window for the groups at or above ``partition``; None when it is already open.
 
@@ -139,23 +137,23 @@ def window(
     less. ``surge`` is the number of surge groups. Partition and surge are one write: the partition alone would update
     regular groups, the surge alone would start groups of the old version.
     """
-    users = users_strategy(lws, keys)
-    live = _values(_live(lws))
+    users = users_strategy(workload, keys)
+    live = _values(workload.strategy)
     if surge > 0:
         live |= {"maxSurge": surge, "maxUnavailable": unavailable}
-    elif resolved_unavailable(_live(lws), max(lws.spec.replicas, 1)) < unavailable:
+    elif resolved_unavailable(workload.strategy, max(workload.replicas, 1)) < unavailable:
         live["maxUnavailable"] = unavailable
-    return _patch(lws, keys, uid, users, live | {"partition": partition}, surge)
+    return _patch(workload, keys, uid, users, live | {"partition": partition}, surge)
 
 
-def stands(lws: LeaderWorkerSet, keys: Keys) -> bool:
+def stands(workload: Target, keys: Keys) -> bool:
     """Whether the partition is the one that we wrote: the hold's, or that of an open window."""
-    mark, live = borrowed(lws, keys), _live(lws).partition
+    mark, live = borrowed(workload, keys), workload.strategy.partition
     # The last window may be as low as the user's own value; then the annotation has no partition.
     return mark is not None and mark.written.get("partition", live) == live
 
 
-def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
+def kept(before: Target, after: Target, keys: Keys) -> dict[str, Any] | None:
     """Merge patch on ``after``, an edit of ``before``, that keeps the hold or window of ``before`` and records the
     values that the edit put there as the user's own. A window is for one version: an edit to another version closes it.
     None when the edit leaves the hold or window unchanged.
@@ -165,22 +163,22 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
         return None
     slips = slips_in(before, after)
     untouched = after.metadata.annotations.get(keys.original) == before.metadata.annotations[keys.original]
-    if untouched and _live(after) == _live(before) and not slips:
+    if untouched and after.strategy == before.strategy and not slips:
         return None
     # A manifest may bring no annotation, or an invented one. An annotation that matches its values shows which of these
     # are ours: it was exported while they were set, or has been here before.
-    live = _values(_live(after))
+    live = _values(after.strategy)
     fits = brought is not None and brought.by == mark.by and bool(brought.written)
     fits = fits and all(live.get(member) == value for member, value in (brought.written if brought else {}).items())
     text = (after if fits else before).metadata.annotations[keys.original]
     annotations = {**after.metadata.annotations, keys.original: text}
-    marked = structs.replace(after, metadata=structs.replace(after.metadata, annotations=annotations))
+    marked = after.with_annotations(annotations)
     surge = standing_surge(before, keys)
-    if slips or _live(before).partition >= HOLD:
+    if slips or before.strategy.partition >= HOLD:
         body = hold(marked, keys, mark.by, surge)
     else:
         # Groups are being updated with exactly these values.
-        body = _patch(marked, keys, mark.by, users_strategy(marked, keys), _values(_live(before)), surge)
+        body = _patch(marked, keys, mark.by, users_strategy(marked, keys), _values(before.strategy), surge)
     if after.metadata.annotations.get(keys.original) == text:
         return body
     body = body or {}
@@ -188,78 +186,78 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
     return {**body, "metadata": {"annotations": marks}}
 
 
-def slips_in(before: LeaderWorkerSet, after: LeaderWorkerSet) -> bool:
+def slips_in(before: Target, after: Target) -> bool:
     """Whether an edit changes the version while a window is open, so that LWS would roll it out immediately."""
-    is_open = _live(before).partition < HOLD
-    return is_open and supposed_version_of(before.spec) != supposed_version_of(after.spec)
+    is_open = before.strategy.partition < HOLD
+    return is_open and before.supposed_version != after.supposed_version
 
 
-def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:
+def give_back(workload: Target, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:
     """Merge patch that restores the user's values and removes our annotation and the annotation ``forget``; None when
     there is nothing to restore.
     """
-    if keys.original not in lws.metadata.annotations:
+    if keys.original not in workload.metadata.annotations:
         return None
-    users, live = _values(users_strategy(lws, keys)), _values(_live(lws))
+    users, live = _values(users_strategy(workload, keys)), _values(workload.strategy)
     changes = {member: value for member, value in users.items() if live[member] != value}
-    marks = [mark for mark in (keys.original, forget) if mark in lws.metadata.annotations]
-    return _body(dict.fromkeys(marks), changes)
+    marks = [mark for mark in (keys.original, forget) if mark in workload.metadata.annotations]
+    return _body(workload, dict.fromkeys(marks), changes)
 
 
 def _patch(
-    lws: LeaderWorkerSet, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str], surge: int
+    workload: Target, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str], surge: int
 ) -> dict[str, Any] | None:
-    originals, live = _values(users), _values(_live(lws))
+    originals, live = _values(users), _values(workload.strategy)
     # The release's surge is recorded even if it equals the user's own: the release relies on it.
     kept = {"maxSurge"} if surge > 0 else set()
     written = {member: value for member, value in wanted.items() if value != originals[member] or member in kept}
     original = {member: originals[member] for member in written}
     mark = msgspec.json.encode({"by": uid, "original": original, "written": written}, order="sorted").decode()
     annotations: dict[str, str | None] = {}
-    if lws.metadata.annotations.get(keys.original) != mark:
+    if workload.metadata.annotations.get(keys.original) != mark:
         annotations[keys.original] = mark
-    if keys.held in lws.metadata.annotations:
+    if keys.held in workload.metadata.annotations:
         # This annotation reports a version that no controller releases; a controller is back.
         annotations[keys.held] = None
     changes = {member: value for member, value in wanted.items() if live[member] != value}
-    return _body(annotations, changes) if annotations or changes else None
+    return _body(workload, annotations, changes) if annotations or changes else None
 
 
-def _body(annotations: Mapping[str, str | None], changes: Mapping[str, int | str]) -> dict[str, Any]:
+def _body(workload: Target, annotations: Mapping[str, str | None], changes: Mapping[str, int | str]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     if annotations:
         body["metadata"] = {"annotations": dict(annotations)}
     if changes:
-        body["spec"] = {"rolloutStrategy": {"rollingUpdateConfiguration": dict(changes)}}
+        place = body
+        for step in workload.strategy_path[:-1]:
+            place = place.setdefault(step, {})
+        place[workload.strategy_path[-1]] = dict(changes)
     return body
-
-
-def _live(lws: LeaderWorkerSet) -> RollingUpdate:
-    return lws.spec.rollout_strategy.rolling_update_configuration
 
 
 def _values(strategy: RollingUpdate) -> dict[str, int | str]:
     return {member: getattr(strategy, attribute) for member, attribute in _MEMBERS.items()}
 
 
-def _is_claimed(lws: LeaderWorkerSet, member: str, keys: Keys) -> bool:
+def _is_claimed(workload: Target, member: str, keys: Keys) -> bool:
     """Whether another field manager has claimed our value of the member. A partition that holds everything does not
     count: a manifest can only have copied it from us.
     """
-    if member == "partition" and _live(lws).partition >= HOLD:
+    if member == "partition" and workload.strategy.partition >= HOLD:
         return False
-    records = ((entry.manager, msgspec.json.decode(entry.fields)) for entry in lws.metadata.managed_fields)
-    return owners.is_claimed(records, ("spec", "rolloutStrategy", "rollingUpdateConfiguration", member), keys.original)
+    records = ((entry.manager, msgspec.json.decode(entry.fields)) for entry in workload.metadata.managed_fields)
+    return owners.is_claimed(records, (*workload.strategy_path, member), keys.original)
 
 
-def writer_of_strategy(lws: LeaderWorkerSet) -> str:
+def writer_of_strategy(workload: Target) -> str:
     """Name of the field manager, ours aside, that wrote the strategy last according to metadata.managedFields;
     "somebody" when these do not name one.
     """
+    written = f"f:{workload.strategy_path[-1]}".encode()
     writers = [
         entry
-        for entry in lws.metadata.managed_fields
-        if b"f:rollingUpdateConfiguration" in bytes(entry.fields) and not entry.manager.startswith(owners.OURS)
+        for entry in workload.metadata.managed_fields
+        if written in bytes(entry.fields) and not entry.manager.startswith(owners.OURS)
     ]
     latest = max(writers, key=lambda entry: entry.time.timestamp() if entry.time else 0, default=None)
     return latest.manager if latest and latest.manager else "somebody"

@@ -7,17 +7,15 @@ needs seconds to create its Workload, decide on it and remove the gates of its p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
-
-import msgspec
 
 from rollout_lws.objects.kueue import GROUP_INDEX, MANAGED, PODS_READY_TIMEOUT, PREFIX, QUEUE_NAME, Workload
 from rollout_lws.objects.meta import Condition
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pods_of
@@ -34,22 +32,17 @@ _HELD_WORDS = ("is inactive", "is stopped")
 SETTLES_IN = timedelta(seconds=5)
 
 
-def queue_of(lws: LeaderWorkerSet) -> str:
-    """Name of the LocalQueue through which Kueue admits the groups of an LWS, "" when it names none."""
-    named = lws.metadata.labels.get(QUEUE_NAME)
+def queue_of(workload: Target) -> str:
+    """Name of the LocalQueue through which Kueue admits the groups of a workload, "" when it names none."""
+    named = workload.metadata.labels.get(QUEUE_NAME)
     if named is not None:
         return named
-    template = bytes(lws.spec.leader_worker_template)
+    version = workload.version
     # Most templates do not name a queue, and decoding a whole template is slow.
-    if QUEUE_NAME.encode() not in template:
+    if QUEUE_NAME.encode() not in version.document:
         return ""
-    labels = _template_labels(msgspec.json.decode(template))
+    labels = ((each.get("metadata") or {}).get("labels") or {} for _, each in version.templates)
     return next((each[QUEUE_NAME] for each in labels if QUEUE_NAME in each), "")
-
-
-def _template_labels(template: dict[str, Any]) -> Iterator[dict[str, str]]:
-    for role in ("leaderTemplate", "workerTemplate"):
-        yield ((template.get(role) or {}).get("metadata") or {}).get("labels") or {}
 
 
 #: Kueue's own timeout (waitForPodsReady) by default, after which it evicts a group that is not ready.
@@ -107,7 +100,7 @@ def left_out(facts: Facts) -> tuple[Group, ...]:
     While a version waits in the template, Kueue removes the gates of leaders of the old one, whatever the quota. It
     counts such a group as never ready, and evicts it after its own timeout.
     """
-    if facts.listing is not Listing.DONE or not facts.queued or not queue_of(facts.lws):
+    if facts.listing is not Listing.DONE or not facts.queued or not queue_of(facts.workload):
         return ()
     return tuple(each for each in groups(facts) if not each.terminating and _is_let_go(each.leader))
 
@@ -120,7 +113,7 @@ def queueing(facts: Facts, group: Group, now: datetime, before: Mapping[str, int
     """Kueue's state of a group that is not ready; None when its pods are ungated, or its Workload cannot be known.
     ``before``: how often Kueue had evicted the group before it got its revision, by the Workload's UID.
     """
-    called = f"group {group.index} of {facts.lws.metadata.name}"
+    called = f"group {group.index} of {facts.name}"
     workload, gated = workload_of(facts, group), any(is_gated(pod) for pod in pods_of(facts, group))
     if workload is not None:
         ended = _ended(workload, called) if gated else None

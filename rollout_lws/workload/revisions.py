@@ -17,8 +17,9 @@ import msgspec
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_REVISION
 from rollout_lws.objects.workloads import ControllerRevision
+from rollout_lws.targets.table import stored_version
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.template import Version, version_of_members
 
 #: Stored versions per Rollout, always including the stable one.
 HISTORY_LIMIT = 10
@@ -34,7 +35,7 @@ def observed(facts: Facts) -> bool:
     """Whether LWS has observed the spec that we see, and the StatefulSet controller what LWS derived from it."""
     leader_set = facts.leader_set
     return (
-        (facts.lws.status.observed_generation or 0) >= facts.lws.metadata.generation
+        (facts.workload.observed_generation) >= facts.workload.metadata.generation
         and leader_set is not None
         and leader_set.status.observed_generation >= leader_set.metadata.generation
     )
@@ -136,9 +137,7 @@ def compressed(record: ControllerRevision) -> ControllerRevision:
 def _recorded(document: bytes) -> Version | None:
     data = _data(document)
     spec = data.get("spec") if isinstance(data, dict) else None
-    if not isinstance(spec, dict) or "leaderWorkerTemplate" not in spec:
-        return None
-    return version_of_members(spec)
+    return stored_version(spec) if isinstance(spec, dict) else None
 
 
 def _data(document: bytes) -> Any:

@@ -68,7 +68,7 @@ def troubles(
         if group.revision == revision and not group.ready(now, minimum)
     ]
     found += _missing(facts, revision, evicted)
-    name = facts.lws.metadata.name
+    name = facts.name
     if not observed(facts):
         message = (
             f"LeaderWorkerSet {name}: its controller has not acted on the last change; if that lasts, is it running?"
@@ -79,7 +79,7 @@ def troubles(
 
 
 def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted: Mapping[str, int]) -> Trouble:
-    name = facts.lws.metadata.name
+    name = facts.name
     if group.ready_since is not None:
         message = f"group {group.index} is ready since {group.ready_since:%H:%M:%S} UTC and counts after {minimum:g} s"
         return Trouble(name, group.index, "WarmingUp", message, 0)
@@ -108,7 +108,7 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
 
 def _of_workers(facts: Facts, group: Group) -> Trouble | None:
     """The problem of the group's workers as a whole; None when the group does not wait for them."""
-    name = facts.lws.metadata.name
+    name = facts.name
     refused = _refused(facts, group.workers.metadata.uid) if group.workers is not None else {}
     for said in (said for pod, said in refused.items() if not any(each.metadata.name == pod for each in facts.pods)):
         return _not_created(group.index, facts, said)
@@ -133,7 +133,7 @@ def _of_workers(facts: Facts, group: Group) -> Trouble | None:
 def _leader_first(facts: Facts, group: Group) -> str:
     """Explains a deadlock: the leader's readiness needs its workers, and the workers are created once it is ready."""
     asked = (group.size or 1) - 1
-    if not facts.lws.spec.leaders_first or asked < 1 or group.leader.ready_since is not None:
+    if not facts.workload.leaders_first or asked < 1 or group.leader.ready_since is not None:
         return ""
     made = group.workers.status.replicas if group.workers is not None else 0
     if made >= asked:
@@ -160,11 +160,11 @@ def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterato
     """
     if facts.leader_set is None:
         return
-    name, standing = facts.lws.metadata.name, {group.index for group in groups(facts)}
+    name, standing = facts.name, {group.index for group in groups(facts)}
     put_out = {each.metadata.annotations.get(GROUP_INDEX, ""): each for each in facts.queued}
     refused = {pod.rpartition("-")[2]: each for pod, each in _refused(facts, facts.leader_set.metadata.uid).items()}
     known = (each for each in {*put_out, *refused} - standing if _ORDINAL.fullmatch(each))
-    gone = (each for each in known if int(each) < facts.lws.spec.replicas)
+    gone = (each for each in known if int(each) < facts.workload.replicas)
     for index in sorted(gone, key=int):
         told = None
         if index in put_out and revision and comes_back_at(facts, int(index)) == revision:
@@ -196,7 +196,7 @@ def _refused(facts: Facts, uid: str) -> dict[str, _Refused]:
 
 
 def _not_created(index: str, facts: Facts, said: _Refused) -> Trouble:
-    name = facts.lws.metadata.name
+    name = facts.name
     text = shortened(f"group {index} of {name} cannot be made: {said.message}")
     # The API server's message is the only sign of an exhausted ResourceQuota.
     full = "exceeded quota" in said.message

@@ -17,11 +17,11 @@ from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.cache_types import StoredRollout, stored_rollout
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import hold
 from tests.controller.test_controller import ORIGIN, cluster
 from tests.observe.test_observer import namespace

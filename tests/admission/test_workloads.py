@@ -11,9 +11,9 @@ from msgspec import structs
 
 from rollout_lws.admission.response import ALLOWED, Outcome, Response
 from rollout_lws.admission.workloads import hold, pending
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.sandbox.patching.patches import json_patch
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD, borrowed, give_back, is_held, users_strategy
 from rollout_lws.workload.hold import hold as held_by
 from tests.rollout.build import at_rest, in_step, rollout
@@ -71,7 +71,7 @@ def judged(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> tup
 
 
 def live(workload: LeaderWorkerSet) -> tuple[Any, Any, Any]:
-    strategy = workload.spec.rollout_strategy.rolling_update_configuration
+    strategy = workload.strategy
     return strategy.partition, strategy.max_unavailable, strategy.max_surge
 
 
@@ -94,7 +94,7 @@ def test_what_would_open_the_hold_is_kept_as_the_users_own(
     assert response.outcome is Outcome.REPAIRED
     assert response.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: {told} {KEPT}",)
     assert is_held(stored)
-    wanted = edited(users, **edit).spec.rollout_strategy.rolling_update_configuration
+    wanted = edited(users, **edit).strategy
     assert users_strategy(stored, KEYS) == wanted
     # The controller finds nothing to put back, and nobody to fight with.
     assert held_by(stored, KEYS, MINE) is None
@@ -119,7 +119,7 @@ def test_what_was_exported_while_our_values_stood_brings_the_users_own() -> None
     response, stored = judged(at_hold(), exported)
     assert response.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: partition 0 {KEPT}",)
     assert is_held(stored)
-    assert users_strategy(stored, KEYS) == users.spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(stored, KEYS) == users.strategy
 
 
 def test_a_manifest_that_replaces_everything_opens_nothing() -> None:
@@ -129,7 +129,7 @@ def test_a_manifest_that_replaces_everything_opens_nothing() -> None:
     response, stored = judged(before, after)
     assert response.outcome is Outcome.REPAIRED
     assert is_held(stored)
-    assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(stored, KEYS) == after.strategy
     assert stored.metadata.annotations.keys() == {KEYS.original}
 
 
@@ -204,7 +204,7 @@ def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed(
     told = f"partition {edit['partition']} and maxUnavailable 100% and maxSurge 2"
     assert response.warnings == (f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: {told} {KEPT}",)
     assert live(stored) == live(before)
-    assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(stored, KEYS) == after.strategy
     assert borrowed(stored, KEYS) is not None
 
 
@@ -252,7 +252,7 @@ def test_surge_groups_of_a_release_stay() -> None:
     _, stored = judged(before, edited(before, partition=0, maxSurge=0, maxUnavailable=1), status=in_step())
     assert live(stored) == (HOLD, 0, 2)
     assert live(patched(lws(), {})) == (0, 1, 0)
-    assert users_strategy(stored, KEYS) == lws().spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(stored, KEYS) == lws().strategy
 
 
 def test_an_object_without_annotations_or_strategy_can_be_mended_too() -> None:

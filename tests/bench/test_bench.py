@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rollout_lws.api.resources import keys
-from rollout_lws.workload.template import version_of_members
+from rollout_lws.targets.table import stored_version
 from tests.bench import account, fleet
 from tests.bench.figures import Figure, percentile, table
 from tests.bench.journal import Accepted, Entry, Ready, Write
@@ -193,7 +193,7 @@ def test_a_fleet_has_namespaces_and_uids_of_its_own_in_each_copy_and_keeps_what_
 
 def test_a_fleets_templates_differ_and_are_recorded_by_hashes_of_their_own() -> None:
     template = {"workerTemplate": {"spec": {"containers": [{"name": "vllm", "image": f"{IMAGE}:v1"}]}}}
-    before = version_of_members({"leaderWorkerTemplate": template}).template_hash
+    before = stored_version({"leaderWorkerTemplate": template}).template_hash
     marks = {keys().template_hash: before}
     meta = {"name": f"llama-{before}", "namespace": "one", "annotations": marks, "resourceVersion": "7"}
     record = {"metadata": meta, "data": {"spec": {"leaderWorkerTemplate": template}}}
@@ -201,7 +201,7 @@ def test_a_fleets_templates_differ_and_are_recorded_by_hashes_of_their_own() -> 
     made = fleet.copied([{"resource": "records", "object": record}, {"resource": "rollouts", "object": rollout}], 2)
     for stored, known in zip(made.select("records", ""), made.select("rollouts", ""), strict=True):
         kept = msgspec.json.decode(stored.body)
-        after = version_of_members(kept["data"]["spec"]).template_hash
+        after = stored_version(kept["data"]["spec"]).template_hash
         assert after != before
         assert kept["metadata"]["annotations"] == {keys().template_hash: after}
         assert kept["metadata"]["name"] == f"llama-{after}"

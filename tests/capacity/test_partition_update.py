@@ -238,7 +238,9 @@ def test_surplus_groups_are_nobodys_business() -> None:
 
 def test_a_hold_with_surge_groups_is_put_right_before_the_end() -> None:
     made = partition_update("NN", settled_on="new")
-    surged = patched(made.facts.lws, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 1}}}})
+    surged = patched(
+        made.facts.workload, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 1}}}}
+    )
     seen = facts(surged, *leaders("NN"), leader_set=made.facts.leader_set)
     result = PartitionUpdate(seen, KEYS, UID, NOW, 1, EXTRA_WORKLOAD).promote(NEW)
     assert not result.done
@@ -430,8 +432,8 @@ def test_where_no_group_serves_only_groups_renewed_in_place_can_mend_it(
 def test_a_window_of_an_lws_that_has_no_annotations_demands_its_resource_version() -> None:
     """A JSON Patch cannot add a member to what is not there."""
     held = partition_update("OO")
-    bare = change(held.facts.lws, metadata=change(held.facts.lws.metadata, annotations={}))
-    result = replace(held, facts=replace(held.facts, lws=bare)).promote(NEW, may_open=True)
+    bare = change(held.facts.workload, metadata=change(held.facts.workload.metadata, annotations={}))
+    result = replace(held, facts=replace(held.facts, workload=bare)).promote(NEW, may_open=True)
     (opened,) = [each for each in result.writes if isinstance(each, Patch)]
     assert (opened.resource_version, opened.generation) == (bare.metadata.resource_version, None)
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from rollout_lws.capacity import known
 from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Delete, Patch
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD, hold, is_held, resolved_unavailable
 from tests.workload.build import KEYS, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
 
@@ -43,8 +44,8 @@ class World:
     def __post_init__(self) -> None:
         self.leaders = [Leader(uid=self._uid()) for _ in range(self.replicas)]
         users = lws(self.replicas, unavailable=self.unavailable)
-        self.allowed = resolved_unavailable(users.spec.rollout_strategy.rolling_update_configuration, self.replicas)
-        self.lws: LeaderWorkerSet = patched(users, hold(users, KEYS, UID))
+        self.allowed = resolved_unavailable(users.strategy, self.replicas)
+        self.workload: LeaderWorkerSet = patched(users, hold(users, KEYS, UID))
 
     def _uid(self) -> int:
         self.made += 1
@@ -52,7 +53,7 @@ class World:
 
     @property
     def partition(self) -> int:
-        return self.lws.spec.rollout_strategy.rolling_update_configuration.partition
+        return self.workload.strategy.partition
 
     @property
     def ready(self) -> int:
@@ -66,7 +67,7 @@ class World:
         name = {OLD: "set-old", NEW: "set-new"}[self.current]
         sets = leader_set(NEW, partition=self.set_partition, current=name, update="set-new")
         records = (revision_record("lws-old", OLD),)
-        seen = facts(self.lws, *pods, leader_set=sets, revisions=records)
+        seen = facts(self.workload, *pods, leader_set=sets, revisions=records)
         return PartitionUpdate(seen, KEYS, UID, NOW, self.canary, known.EXTRA_WORKLOAD)
 
     # What others do
@@ -96,7 +97,7 @@ class World:
     def carry_out(self, result: CapacityResult) -> None:
         for write in result.writes:
             if isinstance(write, Patch):
-                self.lws = patched(self.lws, write.body)
+                self.workload = patched(self.workload, write.body)
             elif isinstance(write, Delete):
                 at = int(write.name.rpartition("-")[2])
                 if write.uid == f"uid-{self.leaders[at].uid}":
@@ -128,7 +129,7 @@ class World:
         serving = self.ready + self.canary
         victims = [write for write in result.writes if isinstance(write, Delete)]
         if victims:
-            assert is_held(self.lws) and self.set_partition >= HOLD and self.current == OLD
+            assert is_held(self.workload) and self.set_partition >= HOLD and self.current == OLD
             going = [self.leaders[int(write.name.rpartition("-")[2])] for write in victims]
             assert all(leader.revision == NEW for leader in going)
             cost = sum(leader.ready for leader in going)
@@ -194,7 +195,7 @@ def test_no_window_opens_for_more_than_may_be_down_and_the_promotion_ends(
     if world.replicas + world.canary > 1:
         assert result.done, (world, result)
         assert [leader.revision for leader in world.leaders] == [NEW] * world.replicas
-        assert is_held(world.lws)
+        assert is_held(world.workload)
         assert world.current == NEW
     else:
         assert result.done == (world.leaders[0].revision == NEW)

@@ -16,8 +16,9 @@ from rollout_lws.cli.demo import manifests
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.faults import Effect
+from rollout_lws.targets.table import stored_version
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.revisions import history_body
-from rollout_lws.workload.template import Version, version_of_members
 from tests.cli.conftest import World
 from tests.cli.states import HASH, HEALTHY
 from tests.docs.pages import ROOT
@@ -39,7 +40,7 @@ def _version_before() -> Version:
     spec = manifests.workload()["spec"]
     for template in ("leaderTemplate", "workerTemplate"):
         spec["leaderWorkerTemplate"][template]["spec"]["containers"][0]["image"] = f"{manifests.IMAGE}:v0.17.0"
-    return version_of_members(spec)
+    return stored_version(spec)
 
 
 #: The version that serves while another is released.

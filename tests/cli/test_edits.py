@@ -18,8 +18,8 @@ from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.store import Event
+from rollout_lws.targets.table import stored_version
 from rollout_lws.workload.revisions import history_body
-from rollout_lws.workload.template import version_of_members
 from tests.cli.conftest import World
 from tests.cli.states import HASH, HEALTHY, LOADING
 from tests.reader import reading
@@ -33,7 +33,7 @@ def store(world: World, number: int, tag: str) -> str:
     lws = manifests.workload()
     for _, each in containers(lws["spec"]):
         each["image"] = f"vllm:{tag}"
-    version = version_of_members({"leaderWorkerTemplate": lws["spec"]["leaderWorkerTemplate"]})
+    version = stored_version({"leaderWorkerTemplate": lws["spec"]["leaderWorkerTemplate"]})
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"}
     body = history_body(
         version, KEYS, rollout="llama", namespace="default", owner=owner, number=number, revision=f"lws-{tag}"
@@ -181,9 +181,7 @@ def test_undo_of_a_surge_aborts_first_so_that_requests_go_before_the_groups_do(w
 def test_a_controller_of_another_release_is_understood(world: World) -> None:
     """It calls the version that the LWS asks for otherwise, and serves it."""
     live = manifests.workload()["spec"]
-    version = version_of_members(
-        {name: live[name] for name in ("leaderWorkerTemplate", "networkConfig") if name in live}
-    )
+    version = stored_version({name: live[name] for name in ("leaderWorkerTemplate", "networkConfig") if name in live})
     body = history_body(
         replace(version, template_hash="theirs"),
         KEYS,

@@ -7,8 +7,7 @@ import pytest
 
 from rollout_lws.api import Rollout
 from rollout_lws.api.validation import problems
-from rollout_lws.objects.workloads import LeaderWorkerSetSpec
-from rollout_lws.workload.template import version_of
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from tests.examples.examples import NAMES, ROUTED, manifests, pod_templates
 
 SERVERS = tuple(name for name in NAMES if name not in ("quickstart", *ROUTED))
@@ -28,8 +27,8 @@ def test_no_workload_states_a_partition_which_would_lift_the_hold(name: str) -> 
 
 @pytest.mark.parametrize(("name", "hours"), [("vllm", 1.0), ("sglang", 1.5)])
 def test_the_start_up_budget_is_what_the_comment_says_and_the_deadline_is_longer(name: str, hours: float) -> None:
-    spec = manifests(name)["LeaderWorkerSet"]["spec"]
-    version = version_of(msgspec.json.decode(msgspec.json.encode(spec), type=LeaderWorkerSetSpec))
+    body = msgspec.json.encode(manifests(name)["LeaderWorkerSet"])
+    version = msgspec.json.decode(body, type=LeaderWorkerSet).version
     assert version.start_up_seconds == hours * 3600
     assert version.progress_deadline_seconds >= version.start_up_seconds + 900
 

@@ -21,8 +21,10 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, RollingUpdate, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.objects.writes import Create, Replace
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.target import RollingUpdate
 
 T1, T2 = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 
@@ -57,10 +59,10 @@ def test_an_object_terminates_from_its_deletion_timestamp_on() -> None:
 
 def test_a_leader_worker_set_of_nothing_but_a_name_has_the_defaults_of_lws() -> None:
     lws = decoded(LeaderWorkerSet, {"apiVersion": "x", "kind": "y", "metadata": {"name": "llama"}, "spec": {}})
-    assert lws.spec.replicas == 1
+    assert lws.replicas == 1
     assert lws.spec.startup_policy == "LeaderCreated"
     assert lws.spec.group_identity == "Ordinal"
-    assert lws.spec.rollout_strategy.rolling_update_configuration == RollingUpdate()
+    assert lws.strategy == RollingUpdate()
     assert (RollingUpdate().partition, RollingUpdate().max_unavailable, RollingUpdate().max_surge) == (0, 1, 0)
     assert lws.status.observed_generation is None
 
@@ -68,7 +70,7 @@ def test_a_leader_worker_set_of_nothing_but_a_name_has_the_defaults_of_lws() -> 
 def test_allowances_of_a_strategy_are_numbers_or_percentages() -> None:
     strategy = {"rollingUpdateConfiguration": {"partition": 3, "maxUnavailable": "25%", "maxSurge": 2}}
     lws = decoded(LeaderWorkerSet, {"metadata": {}, "spec": {"rolloutStrategy": strategy, "replicas": 4}})
-    live = lws.spec.rollout_strategy.rolling_update_configuration
+    live = lws.strategy
     assert (live.partition, live.max_unavailable, live.max_surge) == (3, "25%", 2)
 
 

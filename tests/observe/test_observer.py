@@ -30,12 +30,13 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.observe.explanations import DECODERS
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Listing, NamedObject
 
@@ -176,7 +177,7 @@ def test_the_canary_needs_both_the_mark_and_the_name() -> None:
     stable = LeaderWorkerSet(metadata=meta("llama"))
     found = seen(namespace(workloads=[stable, canary()])).canary
     assert found is not None
-    assert found.lws.metadata.name == PLACE
+    assert found.name == PLACE
     assert seen(namespace(workloads=[stable, canary("marked-only")])).canary is None
     assert seen(namespace(workloads=[stable, LeaderWorkerSet(metadata=meta(PLACE))])).canary is None
 

@@ -9,7 +9,7 @@ import pytest
 
 from rollout_lws.objects.owners import is_claimed
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import (
     trimmed_history,
     trimmed_leader,
@@ -17,11 +17,11 @@ from rollout_lws.observe.cache_types import (
     trimmed_set,
     trimmed_workload,
 )
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 from rollout_lws.workload.hold import writer_of_strategy
 from rollout_lws.workload.pod_words import pod_trouble
 from rollout_lws.workload.revisions import recorded_version
-from rollout_lws.workload.template import version_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 TEMPLATE = {"workerTemplate": {"spec": {"containers": [{"name": "vllm", "image": "vllm:v1"}]}}}
@@ -93,7 +93,7 @@ def workload() -> bytes:
 def test_a_workload_keeps_its_version_its_marks_and_who_wrote_what_of_it() -> None:
     body = workload()
     kept, whole = trimmed_workload(body), msgspec.json.decode(body, type=LeaderWorkerSet)
-    assert version_of(kept.spec) == version_of(whole.spec)
+    assert kept.version == whole.version
     assert (kept.spec.replicas, kept.status.observed_generation) == (4, 2)
     assert (kept.metadata.labels, kept.metadata.annotations) == ({"app": "llama"}, {"team": "inference"})
     assert writer_of_strategy(kept) == writer_of_strategy(whole) == "argocd"

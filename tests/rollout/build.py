@@ -9,12 +9,11 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.hold import HOLD
-from rollout_lws.workload.template import version_of
 from tests.workload.build import BEFORE, KEYS, NAME, NAMESPACE, NEW, NOW, OLD, UID, facts, leader_set, lws, pod
 
 STEPS = ({"replicas": 1, "pause": {"duration": 60}}, {"replicas": "50%"}, {"replicas": "100%"})
 #: Our hash of the template that ``lws()`` has.
-HASH = version_of(lws().spec).template_hash
+HASH = lws().version.template_hash
 OTHER_HASH = "another000"
 
 

@@ -79,7 +79,7 @@ def test_a_webhook_that_refuses_in_ten_thousand_characters_is_told() -> None:
 
 
 def _with_replicas(facts: Facts, replicas: int) -> Facts:
-    return replace(facts, lws=change(facts.lws, spec=change(facts.lws.spec, replicas=replicas)))
+    return replace(facts, workload=change(facts.workload, spec=change(facts.workload.spec, replicas=replicas)))
 
 
 @pytest.mark.timeout(20)

@@ -17,9 +17,9 @@ from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Chore
 from rollout_lws.rollout.history import drop_doubles, drop_surplus, stable_version, store_version
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.targets.version import Version
 from rollout_lws.workload import revisions
 from rollout_lws.workload.revisions import HISTORY_LIMIT, RECORDS_AT_ONCE, recorded_version
-from rollout_lws.workload.template import Version
 from tests.rollout.build import HASH, OTHER_HASH, at_rest, draft, held, in_step, rollout
 from tests.workload.build import KEYS, NOW, OLD, UID, revision_record
 
@@ -73,13 +73,13 @@ def test_thousands_of_stored_versions_are_no_work_for_a_decision(
     history: tuple[ControllerRevision, ...], status: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may create ControllerRevisions can name any Rollout as their owner."""
-    read, reading = [], revisions.version_of_members
+    read, reading = [], revisions.stored_version
 
     def noted(members: dict[str, Any]) -> Version:
         read.append(members)
         return reading(members)
 
-    monkeypatch.setattr(revisions, "version_of_members", noted)
+    monkeypatch.setattr(revisions, "stored_version", noted)
     seen = Observation(NOW, KEYS, rollout(status=status), stable=held(), history=history)
     revisions._recorded.cache_clear()
     with counted_calls() as calls:

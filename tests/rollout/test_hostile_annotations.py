@@ -40,7 +40,7 @@ def test_a_mark_that_nobody_can_read_is_none(text: str) -> None:
     live = {"metadata": {"annotations": {KEYS.original: text}}}
     assert marks.read_as(Form, live, "uid-rollout", KEYS) is None
     assert "uid-rollout" not in marks.others(live, "uid-rollout", KEYS)
-    borrowed(held(annotations={KEYS.original: text}).lws, KEYS)
+    borrowed(held(annotations={KEYS.original: text}).workload, KEYS)
 
 
 @pytest.mark.parametrize("status", [None, at_rest(), in_step(1)], ids=["new", "at rest", "in a step"])

@@ -130,7 +130,7 @@ def test_what_still_ends_is_told_with_the_accelerators_that_it_holds(
 
 def test_groups_that_were_scaled_away_are_none_of_stables() -> None:
     standing = held(4)
-    shrunk = dataclasses.replace(standing, lws=held(2).lws)
+    shrunk = dataclasses.replace(standing, workload=held(2).workload)
     d = draft(rollout(status=at_rest()), stable=shrunk)
     d = d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
     assert status_of(finish(d))["summary"]["stable"] == "2/2"

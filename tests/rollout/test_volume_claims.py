@@ -25,8 +25,8 @@ def told(replicas: int, surged: int, size: int, *claims: str, **policy: str) -> 
     }
     facts = held(replicas)
     template_of = lws(replicas, template=template).spec.leader_worker_template
-    spec = change(facts.lws.spec, leader_worker_template=template_of)
-    facts = replace(facts, lws=change(facts.lws, spec=spec))
+    spec = change(facts.workload.spec, leader_worker_template=template_of)
+    facts = replace(facts, workload=change(facts.workload, spec=spec))
     plan = {"steps": [{"replicas": surged}], "capacity": "Surge"}
     d = draft(rollout(canary=plan, status=in_step(capacity="Surge")), stable=facts)
     d = told_of_surge(d)

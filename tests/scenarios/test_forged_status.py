@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_WORKER_INDEX, SERVICES
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.workload.template import version_of
 from tests.definitions import definitions
 from tests.scenarios.borders import FOREIGN, marks
 from tests.scenarios.invariants import kept_by_lws
@@ -186,7 +185,7 @@ def known_words(world: World, before: Mapping[str, Any]) -> dict[Live, str]:
         Live.OLD_REVISION: stable["revision"],
         Live.NEW_REVISION: kept_by_lws(world)[-1],
         Live.OLD_HASH: stable["templateHash"],
-        Live.NEW_HASH: version_of(lws.spec).template_hash,
+        Live.NEW_HASH: lws.version.template_hash,
         Live.WORKLOAD: stable["workloadUID"],
         Live.LEADER: next(iter(world.leader_uids().values()), "none"),
         Live.ROLLOUT: world.rollout["metadata"]["uid"],

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from rollout_lws.objects.kueue import Workload
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import Pod, StatefulSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.trouble import Trouble, troubles
@@ -43,7 +44,7 @@ class Moment:
         leaders = tuple(each for each in pods if each.is_leader)
         owners = {lws.metadata.uid, *(each.metadata.uid for each in leaders)}
         return Facts(
-            lws=lws,
+            workload=lws,
             leaders=leaders,
             worker_sets=tuple(each for each in self.every(StatefulSet) if _owned_by(each, owners)),
             pods=tuple(pods),

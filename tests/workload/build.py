@@ -14,19 +14,21 @@ from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_REVISIO
 from rollout_lws.objects.workloads import (
     ContainerStatus,
     ControllerRevision,
-    LeaderWorkerSet,
-    LeaderWorkerSetSpec,
-    LeaderWorkerSetStatus,
     Pod,
     PodStatus,
-    RollingUpdate,
-    RolloutStrategy,
     StatefulSet,
     StatefulSetRollingUpdate,
     StatefulSetSpec,
     StatefulSetStatus,
     StatefulSetUpdateStrategy,
 )
+from rollout_lws.targets.leader_worker_set import (
+    LeaderWorkerSet,
+    LeaderWorkerSetSpec,
+    LeaderWorkerSetStatus,
+    RolloutStrategy,
+)
+from rollout_lws.targets.target import RollingUpdate
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 
@@ -87,7 +89,7 @@ def patched(workload: LeaderWorkerSet, body: Mapping[str, Any] | None) -> Leader
         if value is not None:
             annotations[key] = value
     changes = ((body.get("spec") or {}).get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
-    before = workload.spec.rollout_strategy.rolling_update_configuration
+    before = workload.strategy
     strategy = RollingUpdate(
         partition=changes.get("partition", before.partition),
         max_unavailable=changes.get("maxUnavailable", before.max_unavailable),

@@ -11,7 +11,6 @@ from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import PodSpec, SchedulingGate
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.template import version_of
 from tests.workload.build import facts, lws, pod, worker_set
 
 GPU = "nvidia.com/gpu"
@@ -47,9 +46,9 @@ NOWHERE = pod(0, 1, since=None, conditions=(Condition(type="PodScheduled", statu
 def test_what_a_group_holds(workload: Any, leader: Any, others: Any, taken: int) -> None:
     side = facts(workload, leader, pods=(leader, *others))
     (group,) = groups(side)
-    assert held(side, group, version_of(workload.spec)) == ({GPU: taken} if taken else {})
+    assert held(side, group, workload.version) == ({GPU: taken} if taken else {})
 
 
 def test_workers_that_nobody_watches_are_as_their_leader() -> None:
     side = facts(LWS, LEADER, worker_sets=(worker_set(LEADER, replicas=2),))
-    assert held(side, groups(side)[0], version_of(LWS.spec)) == {GPU: 18}
+    assert held(side, groups(side)[0], LWS.version) == {GPU: 18}

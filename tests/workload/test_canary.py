@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.meta import OwnerReference
+from rollout_lws.targets.table import stored_version
 from rollout_lws.workload.canary import NAME_BUDGET, canary_body, canary_name
-from rollout_lws.workload.template import version_of_members
 from tests.workload.build import KEYS, NAMESPACE, UID, WORKER, lws
 
 OWNER = {"apiVersion": "a/v1", "kind": "BatchRelease", "name": "llama", "uid": UID, "controller": True}
@@ -153,7 +153,7 @@ def test_template_and_network_are_the_pending_version_to_the_letter(template: An
     spec = body(lws(template=template, network=network))["spec"]
     assert spec["leaderWorkerTemplate"] == template
     assert spec.get("networkConfig") == network
-    assert version_of_members(spec) == version_of_members({"leaderWorkerTemplate": template, "networkConfig": network})
+    assert stored_version(spec) == stored_version({"leaderWorkerTemplate": template, "networkConfig": network})
 
 
 def test_the_start_up_policy_is_copied() -> None:

@@ -12,8 +12,8 @@ from msgspec import structs
 
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.meta import ManagedField
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.cache_types import trimmed_workload
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
     borrowed,
@@ -38,7 +38,7 @@ USERS = [
 
 
 def strategy(workload: LeaderWorkerSet) -> tuple[int, int | str, int | str]:
-    live = workload.spec.rollout_strategy.rolling_update_configuration
+    live = workload.strategy
     return live.partition, live.max_unavailable, live.max_surge
 
 
@@ -63,10 +63,10 @@ def test_a_held_lws_starts_nothing_and_gives_back_exactly_what_it_borrowed(users
     after = patched(before, hold(before, KEYS, UID))
     assert is_held(after)
     assert strategy(after)[0] == HOLD
-    assert resolved_surge(after.spec.rollout_strategy.rolling_update_configuration, replicas) == 0
+    assert resolved_surge(after.strategy, replicas) == 0
     assert hold(after, KEYS, UID) is None
     assert foreign_members(after, KEYS) == ()
-    assert users_strategy(after, KEYS) == before.spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(after, KEYS) == before.strategy
     assert patched(after, give_back(after, KEYS)) == before
 
 
@@ -76,11 +76,11 @@ def test_a_window_between_hold_and_hold_changes_nothing_of_what_comes_back(users
     before = made(users)
     opened = held(users)
     opened = patched(opened, window(opened, KEYS, UID, partition, 2))
-    live = opened.spec.rollout_strategy.rolling_update_configuration
+    live = opened.strategy
     assert (live.partition, is_held(opened)) == (partition, False)
     assert resolved_unavailable(live, 4) >= 2
     assert resolved_surge(live, 4) == 0
-    assert users_strategy(opened, KEYS) == before.spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(opened, KEYS) == before.strategy
     assert foreign_members(opened, KEYS) == ()
     assert window(opened, KEYS, UID, partition, 2) is None
     closed = patched(opened, hold(opened, KEYS, UID))
@@ -251,7 +251,7 @@ def test_held_means_partition_out_of_reach_and_no_surge(live: Any, is_it: bool, 
     ],
 )
 def test_percentages_are_resolved_as_lws_does(value: Any, replicas: int, unavailable: int, surge: int) -> None:
-    live = lws(unavailable=value, surge=value).spec.rollout_strategy.rolling_update_configuration
+    live = lws(unavailable=value, surge=value).strategy
     assert resolved_unavailable(live, replicas) == unavailable
     assert resolved_surge(live, replicas) == surge
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as change
 
+from rollout_lws.targets.table import stored_version
 from rollout_lws.workload.revisions import (
     HISTORY_LIMIT,
     RECORDS_AT_ONCE,
@@ -24,7 +25,6 @@ from rollout_lws.workload.revisions import (
     surplus_history,
     target_revision,
 )
-from rollout_lws.workload.template import version_of_members
 from tests.workload.build import KEYS, NEW, OLD, WORKER, facts, leader_set, lws, pod, revision_record, worker_set
 
 OWNER = {"apiVersion": "a/v1", "kind": "Rollout", "name": "llama", "uid": "u", "controller": True}
@@ -123,7 +123,7 @@ def test_of_several_records_of_a_revision_the_last_one_that_stays_is_taken() -> 
 
 def test_the_record_of_lws_holds_the_version_without_its_patch_markers() -> None:
     data = {"spec": {name: {"$patch": "replace", **member} for name, member in MEMBERS.items()}}
-    assert recorded_version(revision_record("a", OLD, data=data)) == version_of_members(MEMBERS)
+    assert recorded_version(revision_record("a", OLD, data=data)) == stored_version(MEMBERS)
 
 
 @pytest.mark.parametrize("data", [{}, [], "x", 7, {"spec": None}, {"spec": []}, {"spec": {"template": {}}}])
@@ -132,7 +132,7 @@ def test_a_record_of_another_shape_holds_no_version(data: Any) -> None:
 
 
 def test_a_remembered_version_is_read_back_as_it_was() -> None:
-    version = version_of_members(MEMBERS)
+    version = stored_version(MEMBERS)
     made = history_body(version, KEYS, rollout="llama", namespace="prod", owner=OWNER, number=4, revision=OLD)
     assert made["metadata"] == {
         "name": f"llama-{version.template_hash}",

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.workload.template import Version, short_hash, version_of, version_of_members
+from rollout_lws.targets.table import stored_version
+from rollout_lws.targets.version import Version, short_hash
 from tests.workload.build import lws
 
 CONTAINER = {
@@ -30,7 +31,7 @@ NETWORK = {"subdomainPolicy": "Shared"}
 
 
 def version(template: Any = TEMPLATE, network: Any = NETWORK, **more: Any) -> Version:
-    return version_of(lws(template=template, network=network, **more).spec)
+    return lws(template=template, network=network, **more).version
 
 
 def changed(*path: str | int, to: Any) -> dict[str, Any]:
@@ -90,9 +91,9 @@ def test_all_those_versions_differ_from_each_other() -> None:
         version(changed("leaderTemplate", "metadata", "creationTimestamp", to=None)),
         version(labels={"team": "a"}, annotations={"x/y": "z"}),
         version(replicas=9, partition=3, unavailable="50%", surge=2, generation=99),
-        version_of_members({"networkConfig": NETWORK, "leaderWorkerTemplate": TEMPLATE}),
-        version_of_members({"networkConfig": NETWORK, "leaderWorkerTemplate": TEMPLATE, "replicas": 3}),
-        version_of_members(
+        stored_version({"networkConfig": NETWORK, "leaderWorkerTemplate": TEMPLATE}),
+        stored_version({"networkConfig": NETWORK, "leaderWorkerTemplate": TEMPLATE, "replicas": 3}),
+        stored_version(
             {
                 "networkConfig": {**NETWORK, "$patch": "replace"},
                 "leaderWorkerTemplate": {"$patch": "replace", **TEMPLATE},
@@ -120,15 +121,16 @@ def test_what_leader_worker_set_takes_for_the_same_has_the_same_hash(template: d
 
 
 def test_white_space_in_stored_json_does_not_matter() -> None:
-    spec = lws(template=TEMPLATE, network=NETWORK).spec
-    spaced = msgspec.structs.replace(spec, leader_worker_template=msgspec.Raw(json.dumps(TEMPLATE, indent=2).encode()))
-    assert version_of(spaced) == version_of(spec)
+    found = lws(template=TEMPLATE, network=NETWORK)
+    written = msgspec.Raw(json.dumps(TEMPLATE, indent=2).encode())
+    spaced = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, leader_worker_template=written))
+    assert spaced.version == found.version
 
 
 @pytest.mark.parametrize("network", [None, ...])
 def test_a_network_configuration_of_null_is_an_absent_one(network: Any) -> None:
     members = {"leaderWorkerTemplate": TEMPLATE} | ({} if network is ... else {"networkConfig": network})
-    assert version_of_members(members) == version(network=None)
+    assert stored_version(members) == version(network=None)
     assert "networkConfig" not in version(network=None).members
 
 
@@ -146,7 +148,7 @@ _JSON = st.recursive(
 @given(st.dictionaries(st.text(min_size=1, max_size=3), _JSON, max_size=4))
 def test_a_version_read_back_from_its_own_document_is_itself(template: dict[str, Any]) -> None:
     found = version(template)
-    assert version_of_members(found.members).template_hash == found.template_hash or "$patch" in template
+    assert stored_version(found.members).template_hash == found.template_hash or "$patch" in template
     assert len(found.template_hash) == 10
     assert int(found.template_hash, 16) >= 0
 

@@ -144,7 +144,7 @@ def changes(release: Release) -> list[tuple[str, str]]:
     now = datetime.now(UTC)
     for facts in (release.stable, release.canary):
         if facts is not None:
-            told += [(facts.lws.metadata.name, _counts(facts, now))]
+            told += [(facts.name, _counts(facts, now))]
     return told
 
 
@@ -177,7 +177,7 @@ def _tree(release: Release) -> Tree:
             continue
         found = groups(facts)
         ready = sum(group.ready(now) for group in found)
-        branch = root.add(f"{role}  {facts.lws.metadata.name}  {ready}/{facts.lws.spec.replicas} groups ready")
+        branch = root.add(f"{role}  {facts.name}  {ready}/{facts.workload.replicas} groups ready")
         for group in found:
             mark, style = ("●", "green") if group.ready(now) else ("✕", "red") if group.terminating else ("○", "yellow")
             branch.add(Text.assemble((f"{mark} ", style), f"group {group.index}  ", (group.revision, "dim")))

@@ -239,7 +239,7 @@ class Case:
         what a controller has found.
         """
         found = dispatch(side, self.d.o.queues.dispatching)
-        unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.lws.metadata.labels
+        unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.workload.metadata.labels
         return Dispatch((), ()) if found is None and unread and was_dispatched(self.d) else found
 
     def users(self, side: Workload) -> str:
@@ -282,12 +282,12 @@ class Case:
         stable = self.facts.observation.stable
         if stable is None:
             return 0
-        return sum(each.ready(self.now) for each in groups(stable) if 0 <= each.ordinal < stable.lws.spec.replicas)
+        return sum(each.ready(self.now) for each in groups(stable) if 0 <= each.ordinal < stable.workload.replicas)
 
     @property
     def asked(self) -> int:
         stable = self.facts.observation.stable
-        return stable.lws.spec.replicas if stable is not None else 0
+        return stable.workload.replicas if stable is not None else 0
 
     @property
     def standing(self) -> str:

@@ -41,7 +41,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
 
 
 def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
-    about = f"LeaderWorkerSet/{side.lws.metadata.name}"
+    about = f"LeaderWorkerSet/{side.name}"
     unread = case.unread(Name.GROUPS, about, PODS, STATEFUL_SETS)
     if unread is not None:
         return (unread,)

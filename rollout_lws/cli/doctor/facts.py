@@ -80,7 +80,7 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
     if observation is None:
         return None
     found = cluster.find(rollouts(cluster.keys.group), name)
-    lws = [each.lws.metadata.name for each in (observation.stable, observation.canary) if each is not None]
+    lws = [each.name for each in (observation.stable, observation.canary) if each is not None]
     workloads = {each: cluster.find(LEADER_WORKER_SETS, each) for each in lws}
     return Facts(
         observation=observation,

@@ -13,7 +13,6 @@ from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import recorded_capacity, summary
 from rollout_lws.errors import UsageError
-from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
 
@@ -44,7 +43,7 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
         return "the stable groups are renewed, all requests end at the new version"
     now, following = steps[index - 1], steps[index]
     more = following.groups - now.groups
-    each = version_of(shown.stable.lws.spec).accelerators
+    each = shown.stable.workload.version.accelerators
     count = f"{more} group{'s' if more > 1 else ''}"
     parts = [f"+{count}" + (f" (+{more * each} GPU)" if each else "") if takes_room(shown) else f"{count} renewed"]
     if not more:

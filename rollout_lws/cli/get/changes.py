@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.versions import ROLES, containers
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 
 Object = dict[str, Any]
 #: Differences to print; further ones are counted.
@@ -98,7 +98,7 @@ def _fields(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
 
 
-def author(lws: LeaderWorkerSet, before: Object, after: Object) -> tuple[str, datetime | None]:
+def author(lws: Target, before: Object, after: Object) -> tuple[str, datetime | None]:
     """The field manager that wrote the difference, and when; ("", None) when managedFields does not tell.
 
     A manager that takes over a field removes it from its previous manager, so the current one wrote it last.

@@ -14,7 +14,6 @@ from rollout_lws.cli.view import age, plain
 from rollout_lws.objects.scaling import weight_text
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
 _LABEL = 9
@@ -47,7 +46,7 @@ def _title(shown: Release) -> str:
     if status.get("observedRolloutID"):
         title += f"   release {status['observedRolloutID']}"
     if shown.stable is not None:
-        title += f"  LWS generation {shown.stable.lws.metadata.generation}"
+        title += f"  LWS generation {shown.stable.workload.metadata.generation}"
     return title
 
 
@@ -69,10 +68,10 @@ def extra_accelerators(shown: Release) -> int:
     """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none."""
     if shown.stable is None:
         return 0
-    lws = shown.stable.lws
-    beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= lws.spec.replicas]
+    lws = shown.stable.workload
+    beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= lws.replicas]
     beside = [(shown.canary, group) for group in groups(shown.canary)] if shown.canary is not None else []
-    version = version_of(lws.spec)
+    version = lws.version
     return sum(sum(held(facts, group, version).values()) for facts, group in (*beyond, *beside))
 
 
@@ -87,8 +86,8 @@ def _change(shown: Release, now: datetime) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.stable is None:
         return ""
-    lws = shown.stable.lws
-    before, after = shown.before.meaning, version_of(lws.spec).meaning
+    lws = shown.stable.workload
+    before, after = shown.before.meaning, lws.version.meaning
     told = changed(before, after)
     by, at = author(lws, before, after)
     if told and by:
@@ -122,9 +121,9 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     now = summary(shown.rollout)["accelerators"]
     if not now or shown.stable is None or not releasing(shown.rollout):
         return now
-    lws = shown.stable.lws
-    most = peak(shown.rollout, steps, lws.spec.replicas)
-    each = version_of(lws.spec).accelerators
+    lws = shown.stable.workload
+    most = peak(shown.rollout, steps, lws.replicas)
+    each = lws.version.accelerators
     return f"{now} now" + (f"   {most.groups * each} at peak (step {most.step})" if most and each else "")
 
 

@@ -14,8 +14,9 @@ from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.cli.watch.stream import passes
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
-from rollout_lws.workload.template import Version
+from rollout_lws.objects.workloads import Pod, StatefulSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.version import Version
 
 #: Seconds until a failed request for the previous version is retried.
 _ASK_AGAIN = 30.0

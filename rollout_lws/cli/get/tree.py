@@ -81,7 +81,7 @@ def _bands(shown: Release) -> Iterator[_Band]:
         role = "green" if (shown.rollout["spec"].get("strategy") or {}).get("blueGreen") else "canary"
         found = groups(shown.canary)
         yield _Band(
-            shown.canary, role, _set_revision(shown.canary), found, shown.canary.lws.spec.replicas, new_share, True
+            shown.canary, role, _set_revision(shown.canary), found, shown.canary.workload.replicas, new_share, True
         )
 
 
@@ -93,7 +93,7 @@ def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> 
     old = tuple(group for group in found if not known or group.revision == known)
     beside = shown.canary is not None
     if old or not new:
-        asked = len(old) if new and len(old) < facts.lws.spec.replicas else facts.lws.spec.replicas
+        asked = len(old) if new and len(old) < facts.workload.replicas else facts.workload.replicas
         yield _Band(facts, "stable", known or _set_revision(facts), old, asked, old_share, False)
     if new:
         share = "" if beside and old else old_share if beside else new_share
@@ -119,8 +119,8 @@ def _reasons(shown: Release) -> Reasons:
 
 
 def _rows(band: _Band, now: datetime, reasons: Reasons, *, pods: bool) -> Iterator[Row]:
-    lws = band.facts.lws
-    ready = sum(group.ready(now) for group in band.groups if band.is_new or group.ordinal < lws.spec.replicas)
+    lws = band.facts.workload
+    ready = sum(group.ready(now) for group in band.groups if band.is_new or group.ordinal < lws.replicas)
     created = age(lws.metadata.creation_timestamp, now)
     info = "terminating" if lws.metadata.terminating else ""
     yield lws.metadata.name, band.role, band.revision, f"{ready}/{band.asked}", band.share, created, info
@@ -137,7 +137,7 @@ def _rows(band: _Band, now: datetime, reasons: Reasons, *, pods: bool) -> Iterat
 def _row(run: Run, band: _Band, now: datetime, reasons: Reasons) -> Row:
     first = run.groups[0]
     counted = _pods_ready(first) if len(run.groups) == 1 else f"{run.ready}/{len(run.groups)}"
-    said = {reasons.get((band.facts.lws.metadata.name, group.index), "") for group in run.groups}
+    said = {reasons.get((band.facts.name, group.index), "") for group in run.groups}
     why = ", ".join(sorted(filter(None, said))) or _trouble(first.leader)
     created = age(first.leader.metadata.creation_timestamp, now)
     role = "new" if band.is_new else "old" if run.groups[0].revision == band.revision else ""

@@ -21,14 +21,13 @@ from rollout_lws.objects.resources import (
     LWS_WORKER_INDEX,
     SERVICES,
 )
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
 from rollout_lws.rollout.routing.reach import reached_by
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.hold import HOLD, borrowed, resolved_surge
-from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
 _STRATEGY = "/spec/rolloutStrategy/rollingUpdateConfiguration"
@@ -64,7 +63,7 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
         raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
     _refuse(found, lws, capacity)
     routing = routes.find(found, workload)
-    version = version_of(lws.spec)
+    version = lws.version
     service = None if routing.service else _service(found, lws)
     keepers = _keepers(found, workload, routing)
     return Proposal(
@@ -73,10 +72,10 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
         workload=workload,
         api_version=f"{found.keys.group}/v1beta1",
         capacity=capacity,
-        replicas=lws.spec.replicas,
+        replicas=lws.replicas,
         size=version.size,
         accelerators=version.accelerators_by_name,
-        steps=steps.steps(capacity, lws.spec.replicas, routed=routing.routes),
+        steps=steps.steps(capacity, lws.replicas, routed=routing.routes),
         routing=routing,
         unlisted=tuple(_unlisted(found, workload, routing)) if routing.routes else (),
         service=service,
@@ -86,7 +85,7 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
     )
 
 
-def _refuse(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy) -> None:
+def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
     name = lws.metadata.name
     rivals = sorted(each.metadata.name for each in found.rollouts_of(name))
     if rivals:
@@ -97,16 +96,16 @@ def _refuse(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy) -
     canary = lws.metadata.labels.get(found.keys.canary_leader_worker_set)
     if canary:
         raise UsageError(f"LeaderWorkerSet {name} is the canary of a release: name the one it belongs to, lws/{canary}")
-    if max(1, lws.spec.replicas) < capacity.least_replicas:
+    if max(1, lws.replicas) < capacity.least_replicas:
         raise UsageError(
-            f"LeaderWorkerSet {name} has {lws.spec.replicas} groups, and in place nothing would serve while one is"
+            f"LeaderWorkerSet {name} has {lws.replicas} groups, and in place nothing would serve while one is"
             " renewed: take --strategy surge or blue-green, or scale to 2"
         )
 
 
-def _service(found: Snapshot, lws: LeaderWorkerSet) -> Object:
+def _service(found: Snapshot, lws: Target) -> Object:
     """A Service for the leaders, selecting the user's own labels, so that it selects a canary LWS's leaders too."""
-    template = version_of(lws.spec).members["leaderWorkerTemplate"]
+    template = lws.version.members["leaderWorkerTemplate"]
     leader = template.get("leaderTemplate") or template.get("workerTemplate") or {}
     labels = (leader.get("metadata") or {}).get("labels") or {LWS_NAME: lws.metadata.name}
     ports = [
@@ -159,11 +158,11 @@ def _keepers(found: Snapshot, workload: str, routing: Routing) -> tuple[str, ...
     return tuple(dict.fromkeys(filter(None, owners)))
 
 
-def _ignored(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, routing: Routing) -> Iterator[Ignored]:
+def _ignored(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: Routing) -> Iterator[Ignored]:
     """Fields that a release writes in objects that may be kept in Git; a release never modifies an Ingress."""
     members = ["partition"]
-    strategy = lws.spec.rollout_strategy.rolling_update_configuration
-    if capacity.surges or resolved_surge(strategy, max(1, lws.spec.replicas)):
+    strategy = lws.strategy
+    if capacity.surges or resolved_surge(strategy, max(1, lws.replicas)):
         members += ["maxSurge", "maxUnavailable"]
     pointers = tuple(f"{_STRATEGY}/{each}" for each in members)
     yield Ignored(LEADER_WORKER_SETS, lws.metadata.name, pointers)
@@ -178,10 +177,10 @@ def _autoscalers(found: Snapshot, workload: str) -> list[Object]:
 
 
 def _warnings(
-    found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, routing: Routing, service: Object | None
+    found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: Routing, service: Object | None
 ) -> Iterator[str]:
-    name, replicas = lws.metadata.name, lws.spec.replicas
-    strategy = lws.spec.rollout_strategy.rolling_update_configuration
+    name, replicas = lws.metadata.name, lws.replicas
+    strategy = lws.strategy
     if replicas == 0:
         yield f"LeaderWorkerSet {name} has 0 groups: the steps are for one; run init again when it has more"
     if strategy.partition and not (strategy.partition >= HOLD and borrowed(lws, found.keys)):
@@ -208,7 +207,7 @@ def _warnings(
         )
 
 
-def _unrouted(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, made: Object | None) -> Iterator[str]:
+def _unrouted(found: Snapshot, lws: Target, capacity: CapacityStrategy, made: Object | None) -> Iterator[str]:
     """Which versions Services reach without a route; ``made`` is the proposed Service."""
     leaders = [pod.metadata.labels for pod in found.every_leader() if pod.workload == lws.metadata.name]
     new = {key: value for key, value in leaders[0].items() if key != LWS_REVISION} if leaders else {}
@@ -218,7 +217,7 @@ def _unrouted(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy,
     if found_by.new:
         yield "no HTTPRoute or Ingress leads to the leaders: requests follow the number of groups, no shares are given"
         return
-    ways = "surge or in-place" if lws.spec.replicas > 1 else "surge"
+    ways = "surge or in-place" if lws.replicas > 1 else "surge"
     yield (
         f"the new version gets no requests before the promotion: Service {', '.join(found_by.old)} selects by labels"
         f" that its groups do not have, as they are in LeaderWorkerSet {canary_name(lws)}; take --strategy {ways}, in"
@@ -227,9 +226,9 @@ def _unrouted(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy,
     )
 
 
-def _probes(lws: LeaderWorkerSet, routing: Routing) -> Iterator[str]:
+def _probes(lws: Target, routing: Routing) -> Iterator[str]:
     """A release judges a group by its leader's readiness alone."""
-    template = version_of(lws.spec).members["leaderWorkerTemplate"]
+    template = lws.version.members["leaderWorkerTemplate"]
     leader = template.get("leaderTemplate") or template.get("workerTemplate") or {}
     listed = (leader.get("spec") or {}).get("containers") or []
     probes = [each["readinessProbe"] for each in listed if each.get("readinessProbe")]

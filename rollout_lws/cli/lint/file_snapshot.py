@@ -16,13 +16,13 @@ import msgspec
 from rollout_lws.api.resources import batch_releases, keys, rollouts
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS, Manifest
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, PODS, Resource
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe import assume
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.registry import spec_of
-from rollout_lws.workload.template import version_of
 
 #: Any time will do: no rule depends on it outside a release.
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,7 +89,7 @@ class FileSnapshot:
         return {
             each.manifest.name: assume.pod_labels(each.body, worker=1)
             for each in self.of_kind(LEADER_WORKER_SETS.kind)
-            if version_of(workload(each).spec).size > 1
+            if workload(each).version.size > 1
         }
 
     @cached_property
@@ -100,7 +100,7 @@ class FileSnapshot:
         return found
 
 
-def workload(shaped: Shaped) -> LeaderWorkerSet:
+def workload(shaped: Shaped) -> Target:
     """A LeaderWorkerSet in the controller's type."""
     return msgspec.json.decode(msgspec.json.encode(shaped.body), type=LeaderWorkerSet)
 

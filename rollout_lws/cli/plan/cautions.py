@@ -50,7 +50,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
 def _state(d: Draft, plan: Plan) -> Iterator[str]:
     name = f"rollout/{plan.rollout}"
     if d.o.rollout.spec.disabled:
-        yield f"{name} is disabled: LeaderWorkerSet rolls a new version by itself, without these steps, until it is not"
+        yield f"{name} is disabled: Target rolls a new version by itself, without these steps, until it is not"
     if d.paused:
         yield f"{name} is paused: a new version waits at its first step until it is not"
     if plan.at == "going back":
@@ -72,7 +72,7 @@ def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
         asked = f"{found.extra} more group{'s' if found.extra > 1 else ''}"
     if not asked:
         return
-    queue = queue_of(d.stable.lws)
+    queue = queue_of(d.stable.workload)
     waits = "what has no room waits, and is told as waiting"
     if queue:
         yield f"Kueue admits groups by queue {queue}: whether it has quota for {asked} is not known here; {waits}"
@@ -116,7 +116,7 @@ def _load(found: Forecast) -> Iterator[str]:
 
 def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
     asked, last = settings(d), found.rows[-1]
-    unavailable = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
+    unavailable = resolved_unavailable(users_strategy(d.stable.workload, d.keys), d.replicas)
     if unavailable < 1 and not found.strategy.surges:
         yield "maxUnavailable is 0 groups, and the hold has no surge: groups are renewed one at a time all the same"
     if found.strategy.one_workload:
@@ -146,7 +146,7 @@ def _deadline(d: Draft, plan: Plan) -> Iterator[str]:
 
 
 def _leaders_first(d: Draft) -> Iterator[str]:
-    if d.stable.lws.spec.leaders_first and d.version.size > 1:
+    if d.stable.workload.leaders_first and d.version.size > 1:
         yield (
             "startupPolicy is LeaderReady: each renewed leader is ready, and gets requests, before LWS makes its"
             " workers, and these requests fail until the workers have loaded: use LeaderCreated, and a readinessProbe"
@@ -158,11 +158,11 @@ def _claims(d: Draft, found: Forecast) -> Iterator[str]:
     """Volumes of groups that the release adds and removes at its end."""
     if not found.extra:
         return
-    surge, lws = found.strategy.surges, d.stable.lws.metadata.name
+    surge, lws = found.strategy.surges, d.stable.name
     first = d.replicas if surge else 0
     stay = kept(d.version, by_scaling=surge)
     if stay:
-        name = next(stay.of(lws if surge else canary_name(d.stable.lws), [first]))
+        name = next(stay.of(lws if surge else canary_name(d.stable.workload), [first]))
         yield (
             f"{stay.count(found.extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and"
             f" groups of a later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
@@ -172,7 +172,7 @@ def _claims(d: Draft, found: Forecast) -> Iterator[str]:
 
 def _kueue(d: Draft) -> Iterator[str]:
     """Effects of Kueue's own timeout on a release, and on groups that are recreated while a version waits."""
-    if not queue_of(d.stable.lws):
+    if not queue_of(d.stable.workload):
         return
     minutes = TIMEOUT_SECONDS // 60
     yield (
@@ -195,7 +195,7 @@ def _others(d: Draft) -> Iterator[str]:
     if facts is not None:
         for resource, name in unlisted(facts, leaders):
             called = f"{resource.kind} {name}"
-            yield f"{called} leads to groups of {d.stable.lws.metadata.name} too: its clients get no share of a step"
+            yield f"{called} leads to groups of {d.stable.name} too: its clients get no share of a step"
         for name, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items():
             if any(covers(live, each) for each in leaders):
                 yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
@@ -214,7 +214,7 @@ def _unrouted(found: Reach) -> Iterator[str]:
 
 def _autoscalers(d: Draft) -> Iterator[str]:
     for live in d.o.autoscalers.objects:
-        if hpa_bounds.scaled_workload(live) == d.stable.lws.metadata.name and d.replicas:
+        if hpa_bounds.scaled_workload(live) == d.stable.name and d.replicas:
             name = live["metadata"]["name"]
             how = "at this number of groups" if d.capacity.pins_replicas else "so that it takes no group away"
             yield f"HorizontalPodAutoscaler {name} is held {how} while the release is on"

@@ -26,13 +26,13 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import all_refusals
 from rollout_lws.rollout.routing.reach import Reach, reach
 from rollout_lws.rollout.routing.traffic_shift import reached_by_others
+from rollout_lws.targets.version import Version
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.revisions import current_revision
-from rollout_lws.workload.template import Version, version_of
 
 #: Startup times above this multiple of the longest that the status records are ignored.
 _LONGER = 4
@@ -41,12 +41,12 @@ _LONGER = 4
 def at_rest(o: Observation, running: Version) -> Observation:
     """``o`` as if the Rollout already managed the LWS, with ``running`` as its stable version."""
     status, facts = o.rollout.status, o.stable
-    if facts is None or (status and status.stable and status.stable.workload_uid == facts.lws.metadata.uid):
+    if facts is None or (status and status.stable and status.stable.workload_uid == facts.workload.metadata.uid):
         return o
     stable = StableRecord(
         template_hash=running.template_hash,
         revision=current_revision(facts),
-        workload_uid=facts.lws.metadata.uid,
+        workload_uid=facts.workload.metadata.uid,
     )
     adopted = RolloutStatus(phase=Phase.HEALTHY, stable=stable)
     return replace(o, rollout=o.rollout.model_copy(update={"status": adopted}))
@@ -68,15 +68,15 @@ def make(
     seen = before.stable or after.stable
     if seen is None or after.stable is None:
         raise LookupError("the LeaderWorkerSet does not exist")
-    d = Draft.of(at_rest(after, version_of(seen.lws.spec)))
-    old = stable_version(d) or version_of(seen.lws.spec)
+    d = Draft.of(at_rest(after, seen.workload.version))
+    old = stable_version(d) or seen.workload.version
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
     found_by = reach(d, services) if style is not None else Reach()
     given = Given(
         replicas=d.replicas,
-        unavailable=resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas),
+        unavailable=resolved_unavailable(users_strategy(d.stable.workload, d.keys), d.replicas),
         load_seconds=loads.typical,
         min_ready_seconds=d.minimum,
         unlisted=reached_by_others(d),
@@ -95,7 +95,7 @@ def make(
     plan = Plan(
         rollout=meta.name,
         namespace=meta.namespace,
-        workload=d.stable.lws.metadata.name,
+        workload=d.stable.name,
         replicas=d.replicas,
         size=d.version.size,
         strategy=strategy_of_plan(style) if style is not None else None,
@@ -139,7 +139,7 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
 def _deadline(o: Observation) -> float:
     """The running version's startup deadline in seconds."""
     facts = o.stable or o.canary
-    return version_of(facts.lws.spec).progress_deadline_seconds if facts is not None else 0.0
+    return facts.workload.version.progress_deadline_seconds if facts is not None else 0.0
 
 
 def _adopted(before: Observation) -> Verdict | None:

@@ -62,7 +62,7 @@ def _own(d: Draft) -> Iterator[Planned]:
 
 
 def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
-    lws = d.stable.lws
+    lws = d.stable.workload
     opened = f"{found.windows} window{'s' if found.windows != 1 else ''}"
     why = f"its rolling update: held, but for {opened} in which groups are renewed"
     yield Planned(LEADER_WORKER_SETS, lws.metadata.name, _PATCH, why)
@@ -105,7 +105,7 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
 def _autoscalers(d: Draft) -> Iterator[Planned]:
     for live in d.o.autoscalers.objects:
         held = hpa_bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.capacity.pins_replicas)
-        if hpa_bounds.scaled_workload(live) == d.stable.lws.metadata.name and held != live:
+        if hpa_bounds.scaled_workload(live) == d.stable.name and held != live:
             low, high = hpa_bounds.bounds(held)
             why = f"held at minReplicas {low}, maxReplicas {high}; given back"
             yield Planned(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], _PATCH, why)

@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 
 #: Seconds within which a controller observes a deletion; covers a change of leader.
 ANSWER = 30.0

@@ -16,8 +16,8 @@ from rollout_lws.cli.releases import todays_hashes, typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
 from rollout_lws.cli.versions import Stored, containers
 from rollout_lws.objects.resources import LWS_REVISION
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.reasons import Ending
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
     borrowed,
@@ -134,7 +134,7 @@ def pending_roll(
     marks = held.metadata.annotations
     if own.original not in marks or marks.get(own.release_hold) == "true":
         return None
-    live = held.spec.rollout_strategy.rolling_update_configuration.partition
+    live = held.strategy.partition
     if live < HOLD and "partition" in foreign_members(held, own):
         # A user has already opened it.
         return None

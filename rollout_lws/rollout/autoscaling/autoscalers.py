@@ -68,7 +68,7 @@ def cannot_hold(d: Draft) -> Refusal | None:
 
 def expect_leftovers(d: Draft) -> Draft:
     """Expects held autoscalers on an LWS adopted from another Rollout, which may have left them behind."""
-    mark = borrowed(d.stable.lws, d.keys)
+    mark = borrowed(d.stable.workload, d.keys)
     if mark is not None and mark.by != d.uid:
         d = d.set(autoscalers=d.status.autoscalers or AutoscalersRecord(since=d.now))
     return d

@@ -32,7 +32,7 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
     """
     if facts is None:
         return d
-    workload = facts.lws.metadata.name
+    workload = facts.name
     standing = [each for each in groups(facts) if each.revision == revision and 0 <= each.ordinal < wanted]
     lost = {each.uid for each in standing if lost_to_its_node(facts, each)}
     failed = {each.uid: _failed(facts, each) for each in standing}

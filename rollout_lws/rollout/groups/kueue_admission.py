@@ -39,7 +39,7 @@ def tell(d: Draft) -> Draft:
         more = f" (and {len(stable) - 1} more)" if len(stable) > 1 else ""
         words.append(f"stable: {stable[0].message}{more}")
     if outside:
-        words.append(left_out_words(d.stable.lws.metadata.name, outside))
+        words.append(left_out_words(d.stable.name, outside))
     if len(words) > 1:
         return d.but(verdict=replace(d.verdict, message=". ".join(each for each in words if each)))
     return d
@@ -64,7 +64,7 @@ def _file(d: Draft, outside: tuple[Group, ...]) -> Draft:
     known = {each.uid for each in d.status.unadmitted_groups}
     for group in outside[:MOST_LEADERS]:
         if group.uid not in known:
-            told = left_out_words(d.stable.lws.metadata.name, (group,))
+            told = left_out_words(d.stable.name, (group,))
             d = d.notice(EventReason.NOT_ADMITTED_BY_KUEUE, told, warning=True, about="LeaderWorkerSet")
     records = tuple(UnadmittedGroup(group=each.index, uid=each.uid) for each in outside[:MOST_LEADERS])
     if records != d.status.unadmitted_groups:

@@ -13,7 +13,7 @@ SILENCE_SECONDS = 60
 
 def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
     """Gives the verdict while LWS has not acted on the object, outside of a release, which has its own deadlines."""
-    name, namespace = d.stable.lws.metadata.name, d.stable.lws.metadata.namespace
+    name, namespace = d.stable.name, d.stable.workload.metadata.namespace
     last = d.status.verdict
     since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None
     until = d.yet_to_come(since, SILENCE_SECONDS) if since is not None else None

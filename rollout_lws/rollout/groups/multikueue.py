@@ -26,15 +26,15 @@ _PAGE = "docs/multikueue.md"
 
 def copied_from_another_cluster(d: Draft) -> Refusal | None:
     """Refuses an LWS that is MultiKueue's copy of one in another cluster."""
-    origin = d.o.stable.lws.metadata.labels.get(ORIGIN) if d.o.stable else None
+    origin = d.o.stable.workload.metadata.labels.get(ORIGIN) if d.o.stable else None
     if origin is None:
         return None
     return Refusal(
         Reason.MULTIKUEUE,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} is a copy that MultiKueue ({origin}) has made: what is changed"
+        f"{d.stable.called} is a copy that MultiKueue ({origin}) has made: what is changed"
         " here is lost, with all groups, when it is made anew. Have it released in a queue without MultiKueue"
         f" ({_PAGE}), and delete this Rollout",
-        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name),
+        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.name),
     )
 
 
@@ -43,7 +43,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
     found = dispatch(d.stable, d.o.queues.dispatching) if d.o.stable is not None else None
     if found is None:
         return None
-    name = d.stable.lws.metadata.name
+    name = d.stable.name
     plural = "s" if len(found.checks) > 1 else ""
     by = f"admission check{plural} {', '.join(found.checks)}" if found.checks else MULTIKUEUE
     here = local_pods(d.stable)
@@ -80,7 +80,7 @@ def tell_pods_here(d: Draft) -> Draft:
     if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
         here = local_pods(facts)
         if here and not d.status.local_pods:
-            name = facts.lws.metadata.name
+            name = facts.name
             d = d.notice(
                 EventReason.PODS_ON_MANAGER_CLUSTER,
                 f"pods of LeaderWorkerSet {name} run here, too, which MultiKueue dispatches to another cluster:"
@@ -99,7 +99,7 @@ def waits_for_workloads(d: Draft) -> Wait | None:
     """
     if not needs_workloads(d):
         return None
-    lws = d.stable.lws
+    lws = d.stable.workload
     if workloads_pending(d):
         return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed")
     created = lws.metadata.creation_timestamp

@@ -94,7 +94,7 @@ def worn(d: Draft) -> tuple[str, ...]:
 
 def worn_out(d: Draft) -> str:
     """The message about such groups; "" if there are none."""
-    used_up, name = worn(d), d.stable.lws.metadata.name
+    used_up, name = worn(d), d.stable.name
     if not used_up:
         return ""
     why = words_of(d, used_up[0], name) or "look at its pods"

@@ -10,7 +10,6 @@ from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.claims import kept
-from rollout_lws.workload.template import version_of
 
 #: Claims that an Event names at most; if there are more, how many it names, to leave room for their command.
 _NAMED, _FIRST = 6, 3
@@ -19,10 +18,10 @@ _NAMED, _FIRST = 6, 3
 def told_of_canary(d: Draft) -> Draft:
     """Reports the canary's claims, in the decision that removes its groups."""
     canary = d.o.canary
-    if canary is None or canary.lws.metadata.terminating or not canary.lws.spec.replicas:
+    if canary is None or canary.workload.metadata.terminating or not canary.workload.replicas:
         return d
-    meta = canary.lws.metadata
-    stay, groups = kept(version_of(canary.lws.spec), by_scaling=False), range(canary.lws.spec.replicas)
+    meta = canary.workload.metadata
+    stay, groups = kept(canary.workload.version, by_scaling=False), range(canary.workload.replicas)
     names = [*islice(stay.of(meta.name, groups), _NAMED)]
     return _tell(d, names, stay.count(len(groups)), f"-l {LWS_NAME}={meta.name}")
 
@@ -31,7 +30,7 @@ def told_of_surge(d: Draft) -> Draft:
     """Reports the claims of surge groups at the end of a release."""
     if d.o.rollout.spec.strategy.style is None or not d.capacity.surges:
         return d
-    meta, steps = d.stable.lws.metadata, len(d.strategy.steps)
+    meta, steps = d.stable.workload.metadata, len(d.strategy.steps)
     made = wanted_groups(d.strategy, max(1, min(d.sub.current_step_index, steps)), d.replicas)
     stay, groups = kept(d.version, by_scaling=True), range(d.replicas, d.replicas + made)
     count = stay.count(made)
@@ -52,6 +51,6 @@ def _tell(d: Draft, names: Sequence[str], count: int, which: str, how: str = "")
         EventReason.VOLUME_CLAIMS_KEPT,
         f"{count} PersistentVolumeClaim{'s' if count > 1 else ''} of the release's groups stay by their"
         f" retention policy, and groups of a later version would get what is in them: {', '.join(names)}"
-        f"{more}. To remove them{how}: kubectl delete pvc -n {d.stable.lws.metadata.namespace} {which}",
+        f"{more}. To remove them{how}: kubectl delete pvc -n {d.stable.workload.metadata.namespace} {which}",
         warning=True,
     )

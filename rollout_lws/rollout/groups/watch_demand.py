@@ -27,8 +27,8 @@ def explaining_kinds(d: Draft) -> tuple[Resource, ...]:
 
 
 def _lacks_pods(facts: Facts) -> bool:
-    if facts.lws.metadata.terminating or len(facts.leaders) < facts.lws.spec.replicas:
-        return not facts.lws.metadata.terminating
+    if facts.workload.metadata.terminating or len(facts.leaders) < facts.workload.replicas:
+        return not facts.workload.metadata.terminating
     return any(each.status.replicas < each.spec.replicas for each in facts.worker_sets if not each.metadata.terminating)
 
 
@@ -37,7 +37,9 @@ def needs_workloads(d: Draft) -> bool:
     an LWS that is being released, or that a release or an adoption is about to touch.
     """
     gated = any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
-    return was_dispatched(d) or gated or (d.o.stable is not None and bool(queue_of(d.stable.lws)) and _is_touched(d))
+    return (
+        was_dispatched(d) or gated or (d.o.stable is not None and bool(queue_of(d.stable.workload)) and _is_touched(d))
+    )
 
 
 def names_checks(d: Draft) -> bool:
@@ -65,7 +67,7 @@ def _is_touched(d: Draft) -> bool:
     stable = d.status.stable
     if d.o.rollout.spec.disabled or d.o.rollout.metadata.deletion_timestamp is not None:
         return False
-    adopted = stable is not None and stable.workload_uid == d.stable.lws.metadata.uid
+    adopted = stable is not None and stable.workload_uid == d.stable.workload.metadata.uid
     return not adopted or stable is None or stable.template_hash != d.version.template_hash
 
 

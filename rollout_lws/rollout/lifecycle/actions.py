@@ -98,7 +98,7 @@ def _unbound(d: Draft, request: RequestedAction) -> Refused | None:
 def _rolls_by_itself(d: Draft) -> Refused:
     """The refusal for requests whose LWS is not held."""
     return Refused(
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} is not held now and rolls by itself, whatever is asked of the"
+        f"{d.stable.called} is not held now and rolls by itself, whatever is asked of the"
         " release: restore the stable template to go back"
     )
 

@@ -35,6 +35,7 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing import orphaned_notes, route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
+from rollout_lws.targets.version import Version
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import HOLD, borrowed, hold
@@ -48,7 +49,6 @@ from rollout_lws.workload.revisions import (
     set_is_settled,
     target_revision,
 )
-from rollout_lws.workload.template import Version
 
 
 def looks_first(d: Draft) -> Draft | None:
@@ -85,7 +85,7 @@ def add_finalizer(d: Draft) -> Draft | None:
 def is_adopted(d: Draft) -> bool:
     """True if this LWS object is managed."""
     record = d.status.stable
-    return record is not None and record.workload_uid == d.stable.lws.metadata.uid
+    return record is not None and record.workload_uid == d.stable.workload.metadata.uid
 
 
 def adopt(d: Draft) -> Draft:
@@ -96,18 +96,16 @@ def adopt(d: Draft) -> Draft:
     # Adoption is no precondition: groups that roll natively need their traffic too. A route of another LWS that refuses
     # writes does not keep this LWS from being held.
     d = orphaned_notes.take_back_last(d)
-    lws, name = d.stable.lws, d.stable.lws.metadata.name
+    lws, name = d.stable.workload, d.stable.name
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING)
-    if lws.spec.replicas == 0:
+    if lws.replicas == 0:
         if not is_empty(d.stable):
             return waits_for_empty(d, SummaryState.ADOPTING)
         return _adopted(d, d.version, target_revision(d.stable))
     current = current_revision(d.stable)
     mixed = not _has_one_version(d)
-    held = (
-        lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD and borrowed(lws, d.keys) is not None
-    )
+    held = lws.strategy.partition >= HOLD and borrowed(lws, d.keys) is not None
     if not mixed and set_is_settled(d.stable):
         return _adopted(d, d.version, current)
     if not mixed and held:
@@ -121,11 +119,11 @@ def adopt(d: Draft) -> Draft:
                 f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
             )
         return _adopted(d, version, current)
-    if lws.spec.rollout_strategy.rolling_update_configuration.partition > 0:
+    if lws.strategy.partition > 0:
         return d.stalled(
             Reason.PARTITION_IN_USE,
             f"LeaderWorkerSet {name} runs several versions because of its partition"
-            f" {lws.spec.rollout_strategy.rolling_update_configuration.partition}: set it to 0 to let the new version"
+            f" {lws.strategy.partition}: set it to 0 to let the new version"
             " roll, or restore the old template; the LeaderWorkerSet is adopted once it has one version",
         )
     return d.reconciling(
@@ -141,7 +139,7 @@ def _has_one_version(d: Draft) -> bool:
 
 def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
     """Gives the verdict while the groups of an LWS scaled to zero are terminating."""
-    name = d.stable.lws.metadata.name
+    name = d.stable.name
     return d.reconciling(
         Reason.SCALING_TO_ZERO,
         state,
@@ -161,7 +159,7 @@ def _replaced(d: Draft) -> Draft:
     kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
     if not serving and kept and d.replicas:
         d = route.carry_all(d)
-        name = d.stable.lws.metadata.name
+        name = d.stable.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
     if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
@@ -194,7 +192,7 @@ def _replaced(d: Draft) -> Draft:
 
 
 def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
-    lws = d.stable.lws
+    lws = d.stable.workload
     d = d.confirm_leader_set("the revision that is recorded as stable")
     d = autoscalers.expect_leftovers(d)
     d = write_hold(d, "the LeaderWorkerSet is in care")
@@ -240,7 +238,7 @@ _AT_REST: dict[str, Any] = {
 
 
 def _aborted_mark(d: Draft) -> AbortedRecord | None:
-    text = d.stable.lws.metadata.annotations.get(d.keys.aborted)
+    text = d.stable.workload.metadata.annotations.get(d.keys.aborted)
     if not text:
         return None
     try:
@@ -251,7 +249,7 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
 
 def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
     """Holds the LWS, if it is not held, with ``surge`` surge groups; conditional on its resourceVersion."""
-    body, meta = hold(d.stable.lws, d.keys, d.uid, surge), d.stable.lws.metadata
+    body, meta = hold(d.stable.workload, d.keys, d.uid, surge), d.stable.workload.metadata
     if d.keys.held in meta.annotations:
         # The annotation of an earlier detach about the pending version is outdated.
         marks = (body or {}).get("metadata", {}).get("annotations", {})

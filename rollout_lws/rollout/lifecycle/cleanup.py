@@ -58,7 +58,7 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
         if d.writes:
             d = d.persist_later(brief=True)
         else:
-            d = d.brief_until(scaled_lately(d, d.o.canary.lws) if d.o.canary is not None else None)
+            d = d.brief_until(scaled_lately(d, d.o.canary.workload) if d.o.canary is not None else None)
         told = unreached.message or "removing what was made for the release"
         if unreached.needs_person:
             return d.stalled(Reason.POD_STUCK_TERMINATING, told)
@@ -72,14 +72,14 @@ def keeps_canary(d: Draft) -> str:
     A canary that the user deletes goes: the user has seen this message, or means it.
     """
     canary, stable = d.o.canary, d.o.stable
-    if canary is None or stable is None or canary.lws.metadata.terminating or stable.lws.metadata.terminating:
+    if canary is None or stable is None or canary.workload.metadata.terminating or stable.workload.metadata.terminating:
         return ""
     if d.replicas == 0 or any(group.ready(d.now) for group in groups(stable)):
         return ""
     serving = sum(group.ready(d.now) for group in groups(canary))
     if not serving:
         return ""
-    name, meta = stable.lws.metadata.name, canary.lws.metadata
+    name, meta = stable.name, canary.workload.metadata
     return (
         f"no group of {name} is ready, so {serving} of canary {meta.name} keep serving until one is. To do without"
         f" them now: kubectl delete leaderworkerset {meta.name} -n {meta.namespace}"
@@ -136,7 +136,7 @@ def _end(d: Draft, ending: Ending) -> Draft:
 
 def _mark_aborted(d: Draft, record: AbortedRecord | None) -> Draft:
     """Annotates the LWS with the aborted version too, for a recreated Rollout."""
-    meta = d.stable.lws.metadata
+    meta = d.stable.workload.metadata
     text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
     if meta.annotations.get(d.keys.aborted) == text:
         return d

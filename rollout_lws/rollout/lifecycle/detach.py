@@ -110,7 +110,7 @@ def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
 
 
 def _give_back(d: Draft) -> Draft:
-    lws, stable = d.stable.lws, d.status.stable
+    lws, stable = d.stable.workload, d.status.stable
     mark = borrowed(lws, d.keys)
     if mark is None or mark.by != d.uid:
         return d
@@ -142,7 +142,7 @@ def _give_back(d: Draft) -> Draft:
 
 def _where_they_stay(d: Draft) -> str:
     stable = d.status.stable
-    is_of_this = stable is not None and stable.workload_uid == d.stable.lws.metadata.uid
+    is_of_this = stable is not None and stable.workload_uid == d.stable.workload.metadata.uid
     revision = stable.revision if stable is not None and is_of_this else current_revision(d.stable)
     others = [group for group in partition_update(d).regular if group.revision != revision]
     if not others:
@@ -183,7 +183,7 @@ def _gone(d: Draft, ending: Ending) -> Draft:
     )
     if _is_kept(d):
         return _let_go(d)
-    lws = d.o.stable.lws if d.o.stable is not None else None
+    lws = d.o.stable.workload if d.o.stable is not None else None
     if lws is not None and d.keys.held in lws.metadata.annotations:
         message = f"disabled; LeaderWorkerSet {lws.metadata.name} stays held: {lws.metadata.annotations[d.keys.held]}"
     else:

@@ -68,7 +68,7 @@ def _without_canary(d: Draft, own: PartitionUpdate) -> str:
     """How the user ends the wait for groups that will hardly become ready while a canary serves."""
     if d.o.canary is None or not own.beside:
         return ""
-    meta = d.o.canary.lws.metadata
+    meta = d.o.canary.workload.metadata
     return (
         f". {own.beside} of canary {meta.name} serve meanwhile; to do without them now: kubectl delete leaderworkerset"
         f" {meta.name} -n {meta.namespace}"

@@ -36,16 +36,16 @@ _ADVICE = "remove rollingUpdateConfiguration.partition from its manifest"
 
 def released_by_hand(d: Draft) -> bool:
     """True with the break-glass annotation: the user's strategy is restored and stays until the annotation goes."""
-    return d.stable.lws.metadata.annotations.get(d.keys.release_hold) == "true"
+    return d.stable.workload.metadata.annotations.get(d.keys.release_hold) == "true"
 
 
 def keep_hold(d: Draft) -> Draft:
     """Restores the hold if it was reset. Partition windows of a release are left to the release."""
     if released_by_hand(d):
         return _release(d)
-    lws = d.stable.lws
+    lws = d.stable.workload
     foreign = "partition" in foreign_members(lws, d.keys) or (
-        borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
+        borrowed(lws, d.keys) is None and lws.strategy.partition < HOLD
     )
     if foreign and d.status.hold_released_at is not None and is_rolling(d):
         return d.but(hold=HoldState.RELEASED)
@@ -77,9 +77,9 @@ def _release(d: Draft) -> Draft:
     if d.status.hold_released_at is None:
         d = d.persist_first()
         d = d.set(hold_released_at=d.now)
-    body = give_back(d.stable.lws, d.keys)
+    body = give_back(d.stable.workload, d.keys)
     if body is not None:
-        meta = d.stable.lws.metadata
+        meta = d.stable.workload.metadata
         patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "hold released", meta.resource_version)
         d = d.write((patch,))
         d = d.notice(
@@ -95,8 +95,8 @@ def _release(d: Draft) -> Draft:
 
 def _follow(d: Draft) -> Draft:
     """The hold is in place, or returns after a release: follows the other fields of the strategy."""
-    lws = d.stable.lws
-    closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
+    lws = d.stable.workload
+    closed = lws.strategy.partition >= HOLD
     returns = d.status.hold_released_at is not None and not closed
     if returns:
         d = d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
@@ -117,7 +117,7 @@ def _follow(d: Draft) -> Draft:
 
 def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """Backs off: a tool answers each restore with a reset, so its reset stays."""
-    manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
+    manager, name = writer_of_strategy(d.stable.workload), d.stable.name
     d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
     d = d.but(hold=HoldState.RELEASED).notice(
         EventReason.HOLD_CONFLICT,
@@ -187,12 +187,12 @@ def has_windows(d: Draft) -> bool:
 def _surge(d: Draft) -> int:
     """The release's surge groups, which a restored hold keeps."""
     releasing = isinstance(d.state, InSteps | Promoting | RollingBack)
-    return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity.surges else 0
+    return standing_surge(d.stable.workload, d.keys) if releasing and d.capacity.surges else 0
 
 
 def contested(d: Draft) -> Draft:
     """Gives the verdict while the LWS is not held and rolls natively."""
-    name = d.stable.lws.metadata.name
+    name = d.stable.name
     if released_by_hand(d):
         return d.reconciling(
             Reason.HOLD_RELEASED,
@@ -217,8 +217,8 @@ def contested(d: Draft) -> Draft:
 
 def _finishes_its_roll(d: Draft) -> Draft:
     """Gives the verdict between the removal of the annotation and the end of the roll that it let begin."""
-    lws = d.stable.lws
-    name, partition = lws.metadata.name, lws.spec.rollout_strategy.rolling_update_configuration.partition
+    lws = d.stable.workload
+    name, partition = lws.metadata.name, lws.strategy.partition
     if 0 < partition < d.replicas:
         return d.stalled(
             Reason.PARTITION_IN_USE,
@@ -243,7 +243,7 @@ def tell_resets(d: Draft) -> Draft:
     if until is None:
         return d
     told = (
-        f"{last.manager} resets the hold of LeaderWorkerSet {d.stable.lws.metadata.name} again and again, and each time"
+        f"{last.manager} resets the hold of {d.stable.called} again and again, and each time"
         f" a group may restart: {_ADVICE}"
     )
     return d.wake(until).adding(told)

@@ -165,7 +165,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> Draft:
     if _is_aborted(d):
         return _known_as_aborted(d).stalled(
             Reason.SCALED_TO_ZERO,
-            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"
+            f"{d.stable.called} has 0 groups and holds the aborted version: the next"
             " scale-up would start it; apply another version first",
         )
     if not is_empty(d.stable):
@@ -175,9 +175,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> Draft:
     d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
     d = store_version(d, d.version, revision)
     d = d.set_sub(stable_revision=revision, new_revision=revision)
-    d = d.notice(
-        EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release"
-    )
+    d = d.notice(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: Target has no groups to release")
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 
@@ -190,7 +188,7 @@ def _judged(d: Draft) -> Draft:
 
 
 def _generation(d: Draft) -> int:
-    return d.stable.lws.metadata.generation
+    return d.stable.workload.metadata.generation
 
 
 def _start(d: Draft) -> Draft:

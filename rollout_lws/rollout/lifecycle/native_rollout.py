@@ -10,6 +10,7 @@ from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty
 from rollout_lws.rollout.reasons import Ending, EventReason
 from rollout_lws.rollout.state import CleaningUp
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.hold import HOLD, is_held, standing_surge
 from rollout_lws.workload.revisions import (
     current_revision,
@@ -19,7 +20,6 @@ from rollout_lws.workload.revisions import (
     recorded_version,
     target_revision,
 )
-from rollout_lws.workload.template import Version
 from rollout_lws.workload.trouble import troubles
 
 
@@ -77,7 +77,7 @@ def all_went_over(d: Draft) -> bool:
     """True if every group rolled natively to the template's version (through a window that no controller closed, or
     after zero groups), which makes it stable (see ``follow_groups``).
     """
-    lws = d.stable.lws
+    lws = d.stable.workload
     if not is_held(lws, standing_surge(lws, d.keys)) or current_revision(d.stable) != target_revision(d.stable):
         return False
     return d.status.stable is not None and follows_template(d)
@@ -110,7 +110,7 @@ def follow_revision(d: Draft) -> Draft:
     d = d.set_sub(stable_revision=runs)
     return d.notice(
         EventReason.REVISION_RENAMED,
-        f"revision {runs} is stable instead of {stable.revision}: LeaderWorkerSet {d.stable.lws.metadata.name} calls"
+        f"revision {runs} is stable instead of {stable.revision}: {d.stable.called} calls"
         " the unchanged version so, and all its groups were made anew with it",
     )
 
@@ -118,7 +118,7 @@ def follow_revision(d: Draft) -> Draft:
 def _what_runs(d: Draft) -> tuple[str, Version | None]:
     """The revision that every group restarts with, and its version; ("", None) if it is stable's or unknown."""
     stable = d.status.stable
-    if d.o.stable is None or stable is None or stable.workload_uid != d.stable.lws.metadata.uid or d.replicas == 0:
+    if d.o.stable is None or stable is None or stable.workload_uid != d.stable.workload.metadata.uid or d.replicas == 0:
         return "", None
     runs = current_revision(d.stable)
     record = lws_revision(d.stable, runs) if runs not in ("", stable.revision) else None
@@ -145,7 +145,7 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
     if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
         d = d.set(aborted=None)
     d = store_version(d, version, runs)
-    name = d.stable.lws.metadata.name
+    name = d.stable.name
     return d.notice(
         EventReason.ROLLED_OUT_NATIVELY,
         f"revision {runs} is stable instead of {stable.revision}: all groups of LeaderWorkerSet {name} went over to it"
@@ -156,7 +156,7 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
 
 def _is_closed(d: Draft) -> bool:
     """True if the hold is in place, in the leader StatefulSet too."""
-    lws, leader_set = d.stable.lws, d.stable.leader_set
+    lws, leader_set = d.stable.workload, d.stable.leader_set
     if leader_set is None or leader_set.spec.update_strategy.rolling_update.partition < HOLD:
         return False
     return is_held(lws, standing_surge(lws, d.keys))

@@ -99,7 +99,7 @@ def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:
 
 
 def _no_way_out(d: Draft) -> str:
-    name, runs = d.stable.lws.metadata.name, current_revision(d.stable)
+    name, runs = d.stable.name, current_revision(d.stable)
     return (
         f"another version waits, but groups of LeaderWorkerSet {name} restart with revision {runs}, whose"
         f" ControllerRevision is gone: annotate it {d.keys.release_hold}=true to let the version of its template roll"
@@ -111,7 +111,7 @@ def _grows(d: Draft) -> tuple[Draft, str]:
     """What a blue-green promotion waits for before any stable group goes: as many ready groups as the LWS has."""
     if not green_grows(d):
         return d, ""
-    standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+    standing = d.o.canary.workload.replicas if d.o.canary is not None else 0
     result = scale_new(d, max(d.replicas, standing))
     return d.take(result), result.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
 

@@ -58,7 +58,7 @@ def run(d: Draft) -> Draft:
         d, _ = route.keep(d)
         return d.stalled(
             Reason.SCALED_TO_ZERO,
-            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups, and its canary carries requests: it keeps"
+            f"{d.stable.called} has 0 groups, and its canary carries requests: it keeps"
             " serving until there are groups again: scale up",
         )
     if d.replicas == 0:
@@ -90,8 +90,8 @@ def run(d: Draft) -> Draft:
 
 def _follow_release(d: Draft) -> Draft:
     """Records a new ID or generation of an unchanged template; that starts no release."""
-    d = d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
-    d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
+    d = d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.workload.metadata.generation)
+    d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.workload.metadata.generation)
     revision = target_revision(d.stable)
     if observed(d.stable) and revision != d.sub.new_revision:
         # A different LWS version names the revision differently, or the sub-status was wiped.

@@ -154,7 +154,7 @@ def _at(d: Draft, path: str) -> FieldRef:
 
 
 def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
-    lws, name = d.stable.lws.metadata, facts.names.service
+    lws, name = d.stable.workload.metadata, facts.names.service
     if facts.service is None:
         yield Refusal(
             Reason.SERVICE_PROBLEM,
@@ -164,7 +164,12 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
         )
         return
     problem = services.service_problem(
-        facts.service, d.uid, d.keys, workload=lws.name, canary=canary_name(d.stable.lws), leaders=_leaders(d, facts)
+        facts.service,
+        d.uid,
+        d.keys,
+        workload=lws.name,
+        canary=canary_name(d.stable.workload),
+        leaders=_leaders(d, facts),
     )
     problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
     if problem:
@@ -172,7 +177,10 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
 
 
 def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, str]]]:
-    return {d.stable.lws.metadata.name: [leader.metadata.labels for leader in d.stable.leaders], **facts.other_leaders}
+    return {
+        d.stable.name: [leader.metadata.labels for leader in d.stable.leaders],
+        **facts.other_leaders,
+    }
 
 
 def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
@@ -225,7 +233,7 @@ def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
             FieldRef("", INFERENCE_POOLS.kind, name),
         )
         return
-    workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    workload, canary = d.stable.name, canary_name(d.stable.workload)
     # Whether the canary pool selects anything shows only during the release.
     leaders = _leaders(d, facts) if name == facts.names.stable_pool else {**facts.other_leaders}
     problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
@@ -289,7 +297,7 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
     """Refuses other Services or pools that select the new version's leaders, and so bypass the weights."""
     if asked.allow_unmanaged_backends:
         return
-    way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"
+    way_out = f"add {LWS_NAME}: {d.stable.name} to its selector"
     if d.capacity.one_workload:
         way_out = "have its clients use the Service in trafficRoutings"
     for resource, name in unlisted(facts, [labels_of_new(d)]):

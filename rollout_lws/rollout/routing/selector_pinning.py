@@ -40,7 +40,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     """
     facts, noted = d.o.routing, d.o.marked
     routes = noted.any_own or bool(noted.ghosts)
-    workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
+    workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
     noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
     if facts is None:
         return (), noting
@@ -57,7 +57,7 @@ def shares_noted(d: Draft) -> tuple[Draft, Routed]:
     carries an annotation.
     """
     noted, before = d.o.marked, d.o.rollout.status or RolloutStatus()
-    workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
+    workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
     wanted, known = (looked_for(d.o.rollout, each, workload, routes=noted.any_own) for each in (d.status, before))
     if noted.waits or (wanted and not known):
         return d, Routed(False, noted.waits or "routes that carry notes of this release are being looked for")

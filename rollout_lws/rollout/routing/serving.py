@@ -112,8 +112,8 @@ def _served_since(d: Draft, side: Side) -> datetime | None:
 
 def _kept(d: Draft) -> int:
     """The first ordinal of the new version's LWS that is being removed."""
-    canary = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
-    return d.capacity.of_new(d.replicas + standing_surge(d.stable.lws, d.keys), canary)
+    canary = d.o.canary.workload.replicas if d.o.canary is not None else 0
+    return d.capacity.of_new(d.replicas + standing_surge(d.stable.workload, d.keys), canary)
 
 
 def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | None]:

@@ -58,7 +58,7 @@ def tell_unlisted(d: Draft) -> Draft:
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None:
         return d
-    name = d.stable.lws.metadata.name
+    name = d.stable.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     # The status holds no more items, and an item that it does not hold would be reported in every pass.
     room = ITEMS_LIMIT - len(record.unmanaged_backends)

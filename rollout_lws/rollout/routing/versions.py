@@ -50,8 +50,8 @@ def new_side(d: Draft) -> Side:
         return _by_revision(d, d.sub.new_revision, d.new_groups)
     facts = d.o.canary
     if facts is not None:
-        return _by_workload(facts.lws.metadata.name, facts)
-    return _by_workload(canary_name(d.stable.lws) if d.o.stable is not None else "", None)
+        return _by_workload(facts.name, facts)
+    return _by_workload(canary_name(d.stable.workload) if d.o.stable is not None else "", None)
 
 
 def stable_side(d: Draft) -> Side:
@@ -80,7 +80,7 @@ def new_stays(d: Draft) -> bool:
     """
     if not d.capacity.one_workload or d.o.stable is None or not isinstance(d.state, CleaningUp):
         return False
-    kept = d.replicas + standing_surge(d.o.stable.lws, d.keys)
+    kept = d.replicas + standing_surge(d.o.stable.workload, d.keys)
     return any(each.ordinal < kept and not each.terminating for each in d.new_groups)
 
 

@@ -58,7 +58,7 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
     if takes_over(d):
         return replace(split, weight=100)
     new = d.canary_ready
-    allowed = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
+    allowed = resolved_unavailable(users_strategy(d.stable.workload, d.keys), d.replicas)
     portion = d.capacity.portion(allowed, new, d.replicas)
     return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, portion))
 

@@ -40,9 +40,9 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
     stable = d.o.stable
     if stable is not None:
         # Our window is part of the hold: only the groups that it names can start.
-        held = is_held(stable.lws) or any(
+        held = is_held(stable.workload) or any(
             isinstance(write, Patch)
-            and (write.resource, write.name) == (LEADER_WORKER_SETS, stable.lws.metadata.name)
+            and (write.resource, write.name) == (LEADER_WORKER_SETS, stable.name)
             and "spec" in write.body
             for write in d.writes
         )

@@ -118,8 +118,8 @@ def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:
     """UIDs of the groups of the stable LWS that an open window, or one opened now, is about to replace."""
     if not regular:
         return frozenset()
-    lws, mark = d.stable.lws, borrowed(d.stable.lws, d.keys)
-    partition = lws.spec.rollout_strategy.rolling_update_configuration.partition
+    lws, mark = d.stable.workload, borrowed(d.stable.workload, d.keys)
+    partition = lws.strategy.partition
     ours = is_releasing(d) and mark is not None and mark.written.get("partition") == partition
     return frozenset(
         group.uid
@@ -152,11 +152,11 @@ def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
     over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
     if not over or d.o.stable is None or d.o.canary is not None:
         return ()
-    return canary.still_ending(d.o.stable.lws, d.o.remains)
+    return canary.still_ending(d.o.stable.workload, d.o.remains)
 
 
 def held_by_ending(d: Draft, verdict: Verdict) -> int:
     """Accelerators that these groups hold."""
     left = still_ending(d, verdict)
-    known = bool(left) and canary_name(d.stable.lws) not in d.o.unknown_pods
+    known = bool(left) and canary_name(d.stable.workload) not in d.o.unknown_pods
     return held_to_the_end(left, d.o.pods_left, d.version, known=known)

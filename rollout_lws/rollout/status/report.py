@@ -46,7 +46,7 @@ def finish(d: Draft) -> Decision:
     """Turns the draft into a decision: status write last (first when a task begins), best-effort writes apart."""
     stable, style = d.status.stable, d.o.rollout.spec.strategy.style
     # Until a recreated LWS is adopted, the record is of the deleted one.
-    if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.lws.metadata.uid:
+    if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.workload.metadata.uid:
         d = counts.count(d)
         if d.status.phase == Phase.PROGRESSING and style is not None:
             d = batch_release.label_pods(batch_release.follow(d))
@@ -92,7 +92,7 @@ def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
     left = counts.still_ending(d, verdict)
     if left:
         taken = counts.held_by_ending(d, verdict)
-        ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends"
+        ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.workload)} still ends"
         told.append(ends + (f" and holds accelerators: {taken}" if taken else ""))
     pinned = orphaned_notes.others_left(d) if d.at_rest else ""
     if pinned:
@@ -141,5 +141,5 @@ def _troubled(d: Draft) -> tuple[str, ...]:
         troubled = any(group.ready_since is None for group in groups(facts))
         promoting = isinstance(d.state, Promoting | RollingBack)
         if troubled or (releasing and (facts is d.o.canary or facts is d.home or promoting)):
-            wanted.append(facts.lws.metadata.name)
+            wanted.append(facts.name)
     return tuple(dict.fromkeys((*wanted, *draining.watched(d))))

@@ -96,7 +96,7 @@ def _members(d: Draft) -> Iterable[tuple[str, Group]]:
     """All existing groups, with the names of their LWSs."""
     for facts in (d.o.stable, d.o.canary):
         if facts is not None:
-            yield from ((facts.lws.metadata.name, group) for group in groups(facts))
+            yield from ((facts.name, group) for group in groups(facts))
 
 
 def _loads_for_long(d: Draft, before: RolloutStatus) -> tuple[bool, datetime | None]:

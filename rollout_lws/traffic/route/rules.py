@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HttpMatch, RequestHeaderModifier
+from rollout_lws.targets.version import short_hash
 from rollout_lws.traffic.split import Object
-from rollout_lws.workload.template import short_hash
 
 _HEADER_MODIFIER = "RequestHeaderModifier"
 #: Members of a rule that are not copied unchanged into one derived from it; names are unique in a route.

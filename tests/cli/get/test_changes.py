@@ -10,7 +10,7 @@ import pytest
 
 from rollout_lws.cli.get.changes import author, changed
 from rollout_lws.cli.releases import typed
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from tests.cli.get.objects import lws
 
 Object = dict[str, Any]

@@ -14,7 +14,7 @@ from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import Release
 from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import PodSpec, PodStatus, SchedulingGate
-from rollout_lws.workload.template import version_of_members
+from rollout_lws.targets.table import stored_version
 from tests.cli.get import objects
 from tests.cli.get.objects import NOW, canary, lws, pod, rollout, workers
 
@@ -42,7 +42,7 @@ def shown(strategy: dict[str, Any] | None = None, leaders: int = 1, **status: An
     ]
     workloads = [live, canary(leaders, size=2)] if leaders else [live]
     found = objects.release(made, workloads, [*old, *new], [workers(each, 1) for each in (*old, *new)])
-    return replace(found, before=version_of_members(lws(size=2)["spec"]))
+    return replace(found, before=stored_version(lws(size=2)["spec"]))
 
 
 PAUSED: dict[str, Any] = {

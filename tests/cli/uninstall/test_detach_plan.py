@@ -10,7 +10,7 @@ from rollout_lws.cli.releases import typed
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Fate, Roll, Workloads, detachments, restoring_patch
 from rollout_lws.cli.uninstall.plan import outlook, rolling
 from rollout_lws.cli.versions import Stored
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
 

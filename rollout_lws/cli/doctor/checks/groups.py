@@ -15,7 +15,7 @@ from rollout_lws.workload.groups import groups
 
 
 def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
-    name = side.lws.metadata.name
+    name = side.name
     missed = _orphans(case, side)
     if missed:
         return _orphan(case, side, missed)
@@ -43,11 +43,11 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
 
 
 def _missing(case: Case, side: Workload, about: str) -> Link:
-    name, asked = side.lws.metadata.name, side.lws.spec.replicas
+    name, asked = side.name, side.workload.replicas
     there = {each.ordinal for each in groups(side)}
     missing = [str(each) for each in range(asked) if each not in there]
     made = f"{asked - len(missing)} of {asked} groups are made"
-    if not missing or side.lws.metadata.terminating:
+    if not missing or side.workload.metadata.terminating:
         return ok(Name.GROUPS, about, made)
     # Without access to Events, a missing Event proves nothing.
     unread = case.unread(Name.GROUPS, f"StatefulSet/{name}", CORE_EVENTS)
@@ -71,7 +71,7 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
 
 def _orphans(case: Case, side: Workload) -> tuple[Orphan, ...]:
     known = {each.metadata.uid: each for each in (*side.leaders, *side.pods)}
-    return orphans(known.values(), side.leaders, case.facts.sets.get(side.lws.metadata.name, ()))
+    return orphans(known.values(), side.leaders, case.facts.sets.get(side.name, ()))
 
 
 def _orphan(case: Case, side: Workload, found: Sequence[Orphan]) -> Link:

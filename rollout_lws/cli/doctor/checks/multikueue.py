@@ -23,13 +23,13 @@ def refused(case: Case, side: Facts, found: Link) -> Link:
     """The link of an LWS that is not released for that reason, with what happens to it without intervention."""
     evictions = max((_evictions(workload_of(side, each)) for each in groups(side)), default=0)
     listed = case.kubectl("get workloads.kueue.x-k8s.io")
-    described = case.kubectl(f"describe {LEADER_WORKER_SETS} {side.lws.metadata.name}")
+    described = case.kubectl(f"describe {LEADER_WORKER_SETS} {side.name}")
     return replace(found, by_itself=_BLIND if evictions else found.by_itself, next=(listed, described))
 
 
 def admission(case: Case, side: Facts, elsewhere: Dispatch) -> tuple[Link, ...]:
     """One link per group. None claims readiness, which only the worker cluster knows."""
-    unread = case.unread(Name.SCHEDULING, f"LeaderWorkerSet/{side.lws.metadata.name}", *QUEUES)
+    unread = case.unread(Name.SCHEDULING, f"LeaderWorkerSet/{side.name}", *QUEUES)
     if unread is not None:
         return (unread,)
     return tuple(_of_group(case, side, elsewhere, each) for each in groups(side))
@@ -65,7 +65,7 @@ def _evictions(workload: Workload | None) -> int:
 
 def _quota(case: Case, side: Facts, group: Group, workload: Workload | None) -> str:
     """Whether the group has quota in the manager and in the worker cluster; if not, Kueue's message."""
-    called = f"group {group.index} of {side.lws.metadata.name}"
+    called = f"group {group.index} of {side.name}"
     # Evictions are reported separately: they say nothing about a group whose pods run elsewhere.
     known = {workload.metadata.uid: _evictions(workload)} if workload is not None else {}
     said = queueing(side, group, case.now, known)

@@ -23,7 +23,7 @@ def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     worst = found[0]
     if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
         return unread
-    name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
+    name = worst.pod.metadata.name if worst.pod is not None else side.name
     return Link(
         Name.SCHEDULING,
         State.WAITING if waits(case, worst) else State.BROKEN,
@@ -48,7 +48,7 @@ def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
         Name.SCHEDULING,
         State.WAITING,
         f"Pod/{pods[0]}" if len(pods) == 1 else about,
-        f"{outside_quota(side.lws.metadata.name, outside)}: Kueue lets leaders of the old version go while another one"
+        f"{outside_quota(side.name, outside)}: Kueue lets leaders of the old version go while another one"
         " waits, and evicts their groups after its own timeout (waitForPodsReady), ready or not",
         case.users(side),
         "it ends when the group is next made anew after the release"
@@ -86,10 +86,10 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
         " ready by that"
     )
     if not found and complained is not None:
-        steps = (case.itself("abort"), case.kubectl(f"get pods -l {LWS_NAME}={side.lws.metadata.name}"))
+        steps = (case.itself("abort"), case.kubectl(f"get pods -l {LWS_NAME}={side.name}"))
         return Link(Name.CONTAINERS, State.BROKEN, about, complained.found, case.users(side), by_itself, steps)
     worst = found[0]
-    name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
+    name = worst.pod.metadata.name if worst.pod is not None else side.name
     return Link(
         Name.CONTAINERS,
         State.BROKEN,
@@ -104,7 +104,7 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
 def _rebuilt(case: Case) -> Workload | None:
     """The LWS whose groups are recreated repeatedly, when the rules complain of that."""
     count = Counter(each.workload for each in case.d.status.restarts)
-    return max(case.facts.sides, key=lambda side: count[side.lws.metadata.name], default=None)
+    return max(case.facts.sides, key=lambda side: count[side.name], default=None)
 
 
 def _ways_to_run(case: Case, found: Found) -> tuple[str, ...]:

@@ -11,21 +11,20 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.pod_words import name_of, pod_trouble, pods_of
-from rollout_lws.workload.template import version_of
 
 #: Seconds after its grace period within which the kubelet removes a pod.
 _GONE_SECONDS = 60
 
 
 def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
-    name, asked = side.lws.metadata.name, side.lws.spec.replicas
+    name, asked = side.name, side.workload.replicas
     stuck = _stuck(case, side)
     if stuck is not None:
         return _ending(case, side, stuck)
     if not found:
         ready = sum(each.ready(case.now, case.d.minimum) for each in groups(side))
         text = f"{ready} of {asked} groups are ready"
-        if ready >= asked or side.lws.metadata.terminating:
+        if ready >= asked or side.workload.metadata.terminating:
             return ok(Name.READINESS, about, text)
         return Link(Name.READINESS, State.WAITING, about, text, case.users(side), "they are ready when they are made")
     worst = next((each for each in found if _is_late(case, side, each)), found[0])
@@ -102,5 +101,5 @@ def _is_late(case: Case, side: Workload, found: Found) -> bool:
     if found.trouble.severity > 1:
         return True
     strategy = case.d.o.rollout.spec.strategy
-    deadline = strategy.progress_deadline_seconds or version_of(side.lws.spec).progress_deadline_seconds
+    deadline = strategy.progress_deadline_seconds or side.workload.version.progress_deadline_seconds
     return found.trouble.reason != "WarmingUp" and _unready_seconds(case, side, found) > deadline

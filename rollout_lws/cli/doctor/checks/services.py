@@ -65,7 +65,7 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
     reached = [pod for pod in known if selector.selecting.selects(live, pod.metadata.labels)]
     if not reached:
         # Without any pods yet, there is nothing to select.
-        state = State.BROKEN if known and workload.lws.spec.replicas else State.WAITING
+        state = State.BROKEN if known and workload.workload.replicas else State.WAITING
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
         text = _reaches_nobody(case, selector, side)
         return Link(Name.SERVICE, state, about, text, f"all users of {selector.ref}", by_itself, steps)

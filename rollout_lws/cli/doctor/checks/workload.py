@@ -43,7 +43,9 @@ def workload(case: Case) -> Link:
             "it is taken into care as soon as it exists",
             (case.kubectl(f"get {LEADER_WORKER_SETS}"),),
         )
-    return ok(Name.WORKLOAD, about, f"generation {stable.lws.metadata.generation}, {stable.lws.spec.replicas} groups")
+    return ok(
+        Name.WORKLOAD, about, f"generation {stable.workload.metadata.generation}, {stable.workload.replicas} groups"
+    )
 
 
 def hold(case: Case) -> Link | None:
@@ -66,17 +68,17 @@ def hold(case: Case) -> Link | None:
             "nothing, until the annotation is removed",
             (case.kubectl(f"annotate {LEADER_WORKER_SETS} {case.workload_name} {annotation}-"),),
         )
-    if is_held(stable.lws, standing_surge(stable.lws, d.keys)):
+    if is_held(stable.workload, standing_surge(stable.workload, d.keys)):
         return ok(Name.HOLD, about, "closed: a new template starts nothing by itself")
     if has_windows(d):
         return ok(Name.HOLD, about, "open for groups that the release renews now")
-    partition = stable.lws.spec.rollout_strategy.rolling_update_configuration.partition
-    adopted = d.status.stable is not None and d.status.stable.workload_uid == stable.lws.metadata.uid
+    partition = stable.workload.strategy.partition
+    adopted = d.status.stable is not None and d.status.stable.workload_uid == stable.workload.metadata.uid
     return Link(
         Name.HOLD,
         State.BROKEN if adopted else State.WAITING,
         about,
-        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.lws)}",
+        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.workload)}",
         f"no user yet: {case.standing}; but a new version would roll by itself, without steps",
         "the controller closes it as soon as it acts"
         if adopted
@@ -88,12 +90,12 @@ def hold(case: Case) -> Link | None:
 def own_surge(case: Case) -> Link | None:
     """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes."""
     stable, keys = case.facts.observation.stable, case.d.keys
-    queue = queue_of(stable.lws) if stable is not None else ""
-    surge = users_strategy(stable.lws, keys).max_surge if stable is not None else 0
+    queue = queue_of(stable.workload) if stable is not None else ""
+    surge = users_strategy(stable.workload, keys).max_surge if stable is not None else 0
     if stable is None or not queue or surge in (0, "0%"):
         return None
-    name = stable.lws.metadata.name
-    held = "comes back when the Rollout leaves" if borrowed(stable.lws, keys) else "counts while it is not held"
+    name = stable.name
+    held = "comes back when the Rollout leaves" if borrowed(stable.workload, keys) else "counts while it is not held"
     manifest = "# its manifest, with maxSurge: 0"
     return Link(
         Name.RELEASE,
@@ -131,7 +133,7 @@ def history(case: Case) -> Link | None:
 
 def leader_set(case: Case, side: Workload) -> Link:
     """Whether the LWS and StatefulSet controllers have acted on the LWS's last change."""
-    name = side.lws.metadata.name
+    name = side.name
     about = f"StatefulSet/{name}"
     unread = case.unread(Name.LEADER_SET, about, STATEFUL_SETS)
     if unread is not None:
@@ -169,10 +171,10 @@ def _owner(leader_set: StatefulSet) -> str:
 
 
 def _unmade(side: Workload) -> str:
-    name, generation = side.lws.metadata.name, side.lws.metadata.generation
+    name, generation = side.name, side.workload.metadata.generation
     if side.leader_set is None:
         return f"does not exist: the LeaderWorkerSet controller has not made it for {name}"
-    seen = side.lws.status.observed_generation or 0
+    seen = side.workload.observed_generation
     if seen < generation:
         return (
             f"is that of an older template: the LeaderWorkerSet controller has seen generation {seen} of"

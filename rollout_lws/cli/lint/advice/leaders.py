@@ -15,7 +15,6 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.traffic import pools, services
-from rollout_lws.workload.template import version_of
 
 _TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
 #: Kubernetes' default terminationGracePeriodSeconds.
@@ -91,7 +90,7 @@ def _readiness(lws: Shaped, *, timed: bool) -> Iterator[Finding]:
 
 def _leaders_first(files: FileSnapshot, lws: Shaped, *, routed: bool) -> Iterator[Finding]:
     own = workload(lws)
-    if not own.spec.leaders_first or version_of(own.spec).size < 2:
+    if not own.leaders_first or own.version.size < 2:
         return
     labels = files.leader_labels[own.metadata.name]
     if routed or any(

@@ -9,10 +9,9 @@ from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, workload
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import NAME_BUDGET, canary_name
-from rollout_lws.workload.template import version_of
 
 #: Longest label value, and the length that a StatefulSet's revision label adds to its name.
 _LABEL, _HASH = 63, 11
@@ -30,9 +29,9 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             yield from _cut(service, canary_service_name(service.manifest.name))
 
 
-def _workers(each: Shaped, lws: LeaderWorkerSet) -> Iterator[Finding]:
+def _workers(each: Shaped, lws: Target) -> Iterator[Finding]:
     name = lws.metadata.name
-    if len(name) <= NAME_BUDGET or version_of(lws.spec).size < 2:
+    if len(name) <= NAME_BUDGET or lws.version.size < 2:
         return
     room = _LABEL - _HASH - len(name) - 1
     highest = f"only its first {10**room} groups get workers" if room > 0 else "none of its groups gets workers"

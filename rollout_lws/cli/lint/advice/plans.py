@@ -13,11 +13,10 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.scaling import scaled
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
-from rollout_lws.workload.template import version_of
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
@@ -57,8 +56,8 @@ def _pauses(release: Release) -> Iterator[Finding]:
         )
 
 
-def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
-    replicas, at = lws.spec.replicas, (*release.style, "steps")
+def _groups(release: Release, lws: Target) -> Iterator[Finding]:
+    replicas, at = lws.replicas, (*release.style, "steps")
     told = much_extra(release.plan, replicas)
     if told:
         greedy = step_of_much_extra(release.plan, replicas)
@@ -84,15 +83,15 @@ def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
         most = max(most, asked)
 
 
-def _claims(files: FileSnapshot, release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
+def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Finding]:
     strategy = strategy_of_plan(release.plan)
     if not strategy.extra(1):
         return
     surge = strategy.surges
     found, name = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
-    stay = kept(version_of(lws.spec), by_scaling=surge)
+    stay = kept(lws.version, by_scaling=surge)
     if stay and found is not None:
-        first = next(stay.of(name if surge else canary_name(lws), [lws.spec.replicas if surge else 0]))
+        first = next(stay.of(name if surge else canary_name(lws), [lws.replicas if surge else 0]))
         yield found.manifest.found(
             "LWS320",
             ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"),
@@ -102,8 +101,8 @@ def _claims(files: FileSnapshot, release: Release, lws: LeaderWorkerSet) -> Iter
         )
 
 
-def _deadline(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
-    seconds, budget = release.rollout.spec.strategy.progress_deadline_seconds, version_of(lws.spec).start_up_seconds
+def _deadline(release: Release, lws: Target) -> Iterator[Finding]:
+    seconds, budget = release.rollout.spec.strategy.progress_deadline_seconds, lws.version.start_up_seconds
     if seconds is not None and seconds < budget:
         yield release.manifest.found(
             "LWS308",

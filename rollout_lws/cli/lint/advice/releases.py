@@ -9,7 +9,7 @@ from rollout_lws.api import Rollout, StyleStrategy, TrafficRouting, rollouts
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path
-from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Release:
     manifest: Manifest
     rollout: Rollout
     plan: StyleStrategy
-    lws: LeaderWorkerSet | None
+    lws: Target | None
 
     @property
     def routing(self) -> TrafficRouting | None:

@@ -12,8 +12,8 @@ from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
-from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.routing.reach import reached_by
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.workload.canary import canary_name
@@ -44,7 +44,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             yield from _behind(files, release.lws)
 
 
-def _behind(files: FileSnapshot, lws: LeaderWorkerSet) -> Iterator[Finding]:
+def _behind(files: FileSnapshot, lws: Target) -> Iterator[Finding]:
     """Without a route, a canary gets requests only from a Service that selects its leaders too."""
     name, canary = lws.metadata.name, canary_name(lws)
     labels = files.leader_labels[name]

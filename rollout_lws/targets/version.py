@@ -1,8 +1,8 @@
-"""The version that a LeaderWorkerSet's spec describes: our own hash of it, and the few values that a release reads.
+"""The version that a workload's spec describes: our own hash of it, and the few values that a release reads.
 
-LWS's revision hash changes with releases of the LWS controller, so it is only read (from labels). To detect that the
-user changed the version, we hash the two members that LWS itself counts as the version, {leaderWorkerTemplate,
-networkConfig}.
+The workload controller's revision hash changes with releases of that controller, so it is only read (from labels). To
+detect that the user changed the version, we hash the members of the spec that the controller itself counts as the
+version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import msgspec
 
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.spelling import plain
-from rollout_lws.objects.workloads import LeaderWorkerSetSpec
 
 #: Default minimum of seconds that a step waits for groups.
 LEAST_PROGRESS_SECONDS = 3600
@@ -29,14 +28,40 @@ MOST_START_UP_SECONDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class VersionFormat:
+    """Where the spec of a kind of workload has its version."""
+
+    members: tuple[str, ...]
+    """Members of the spec that its controller counts as the version."""
+    roles: tuple[tuple[str, str], ...]
+    """Roles of pods with the names of their templates. The role "worker" is always among them: a kind whose groups are
+    single pods has only that one.
+    """
+    holder: str = ""
+    """The member that has the templates of pods and claims, the claims' retention policy and ``size``, the number of
+    pods of a group; "" if they are members themselves.
+    """
+
+    def held(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The object with the templates."""
+        return (members.get(self.holder) or {}) if self.holder else members
+
+    def templates(self, members: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """The pod templates by role; a role without one has no item, but there is always one item."""
+        holder = self.held(members)
+        return [(role, holder[key]) for role, key in self.roles if holder.get(key)] or [("worker", {})]
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a model server: the JSON of the two members, and our hash of its meaning (10 hex digits)."""
+    """One version of a model server: the JSON of the members, and our hash of its meaning (10 hex digits)."""
 
     template_hash: str
     document: bytes
-    """Canonical JSON of {"leaderWorkerTemplate": …, "networkConfig": …}; members that are null are left out."""
+    """Canonical JSON of the spec with only the format's members; members that are null are left out."""
     meant: bytes
-    """The same for all documents that LWS treats as one version."""
+    """The same for all documents that the workload's controller treats as one version."""
+    format: VersionFormat
 
     @property
     def members(self) -> dict[str, Any]:
@@ -45,14 +70,30 @@ class Version:
 
     @property
     def meaning(self) -> dict[str, Any]:
-        """The members in a form that is equal if and only if they mean the same to LWS."""
+        """The members in a form that is equal if and only if they mean the same to the controller."""
         decoded: dict[str, Any] = msgspec.json.decode(self.meant)
         return decoded
 
     @property
+    def templates(self) -> list[tuple[str, dict[str, Any]]]:
+        """The pod templates by role ("leader", "worker"); a leader without one of its own is made from the workers'."""
+        return self.format.templates(self.members)
+
+    @property
+    def leader_template(self) -> dict[str, Any]:
+        """The template of the pods that take requests."""
+        found = dict(self.templates)
+        return found.get("leader") or found["worker"]
+
+    @property
+    def claims(self) -> Mapping[str, Any]:
+        """The object with ``volumeClaimTemplates`` and ``persistentVolumeClaimRetentionPolicy``."""
+        return self.format.held(self.members)
+
+    @property
     def size(self) -> int:
-        """Pods per group, leader included (LWS's default is 1)."""
-        return _room(self.document)[0]
+        """Pods per group, leader included."""
+        return _room(self.document, self.format)[0]
 
     @property
     def accelerators(self) -> int:
@@ -71,7 +112,7 @@ class Version:
     @property
     def accelerators_of_pods(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """The same for a leader, and for a worker."""
-        return _room(self.document)[1:]
+        return _room(self.document, self.format)[1:]
 
     @property
     def start_up_seconds(self) -> float:
@@ -79,7 +120,7 @@ class Version:
         ``MOST_START_UP_SECONDS``.
         """
         budgets = [0.0]
-        for _, template in _templates(self.members):
+        for _, template in self.templates:
             for container in template.get("spec", {}).get("containers", ()):
                 probe = container.get("startupProbe")
                 if probe:
@@ -95,39 +136,32 @@ class Version:
         return max(LEAST_PROGRESS_SECONDS, self.start_up_seconds + START_UP_MARGIN_SECONDS)
 
 
-def version_of(spec: LeaderWorkerSetSpec) -> Version:
-    """The version that an LWS's spec asks for."""
-    return _version(bytes(spec.leader_worker_template), bytes(spec.network_config))
-
-
-def supposed_version_of(spec: LeaderWorkerSetSpec) -> Version:
-    """The same for a spec that is not written yet, and may never be: it is not cached."""
-    return _version.__wrapped__(bytes(spec.leader_worker_template), bytes(spec.network_config))
-
-
-def version_of_members(members: dict[str, Any]) -> Version:
-    """The version of a stored {"leaderWorkerTemplate", "networkConfig"}; LWS's ``$patch`` markers are dropped."""
+def version_of_members(members: Mapping[str, Any], kind: VersionFormat) -> Version:
+    """The version of stored members of a spec; the ``$patch`` markers of ControllerRevisions are dropped."""
     kept = {
         key: {name: value for name, value in (members.get(key) or {}).items() if name != "$patch"}
-        for key in ("leaderWorkerTemplate", "networkConfig")
+        for key in kind.members
         if members.get(key) is not None
     }
-    return _canonical(kept)
+    return _canonical(kept, kind)
 
 
-# Enough for the releases in progress at one time; each entry takes three times its template.
-@lru_cache(maxsize=512)
-def _version(template: bytes, network: bytes) -> Version:
-    members = {"leaderWorkerTemplate": msgspec.json.decode(template), "networkConfig": msgspec.json.decode(network)}
-    return _canonical(members)
+def supposed_version(members: tuple[bytes, ...], kind: VersionFormat) -> Version:
+    """The version of a spec's members, each as JSON; "null" for one that is absent."""
+    found = zip(kind.members, map(msgspec.json.decode, members), strict=True)
+    return _canonical(dict(found), kind)
 
 
-def _canonical(members: dict[str, Any]) -> Version:
+#: The same, cached. Enough for the releases in progress at one time; each entry takes three times its template.
+version = lru_cache(maxsize=512)(supposed_version)
+
+
+def _canonical(members: dict[str, Any], kind: VersionFormat) -> Version:
     told = _without_nulls(members)
     document = msgspec.json.encode(told, order="sorted")
-    # A quantity written in another form, or a missing default that LWS's webhook fills in, is no change of version.
+    # A quantity written in another form, or a missing default that a webhook fills in, is no change of version.
     meant = msgspec.json.encode(plain(told), order="sorted")
-    return Version(template_hash=hashlib.sha256(meant).hexdigest()[:10], document=document, meant=meant)
+    return Version(hashlib.sha256(meant).hexdigest()[:10], document, meant, kind)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -141,19 +175,13 @@ def _without_nulls(value: Any) -> Any:
 
 # Every decision asks for every group: each document is parsed once.
 @lru_cache(maxsize=128)
-def _room(document: bytes) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
+def _room(document: bytes, kind: VersionFormat) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
     """Pods per group, and the accelerators of its leader and of each worker."""
     members = msgspec.json.decode(document)
-    templates = dict(_templates(members))
+    templates = dict(kind.templates(members))
     worker = templates.get("worker", {})
-    size = int(members["leaderWorkerTemplate"].get("size") or 1)
+    size = int(kind.held(members).get("size") or 1)
     return size, _accelerators(templates.get("leader", worker)), _accelerators(worker)
-
-
-def _templates(members: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    template = members.get("leaderWorkerTemplate") or {}
-    roles = (("leader", "leaderTemplate"), ("worker", "workerTemplate"))
-    return [(role, template[key]) for role, key in roles if template.get(key)] or [("worker", {})]
 
 
 def _accelerators(template: dict[str, Any]) -> dict[str, int]:

@@ -1,0 +1,122 @@
+"""LeaderWorkerSet as a target. Field facts: LeaderWorkerSet v0.9 to v0.10.
+
+Templates stay JSON bytes (``msgspec.Raw``): they are decoded only when needed, and the caches stay small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from rollout_lws.objects.meta import Condition, OwnedMeta, Struct
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.targets import version
+from rollout_lws.targets.target import RollingUpdate
+from rollout_lws.targets.version import Version, VersionFormat
+
+FORMAT = VersionFormat(
+    members=("leaderWorkerTemplate", "networkConfig"),
+    holder="leaderWorkerTemplate",
+    roles=(("leader", "leaderTemplate"), ("worker", "workerTemplate")),
+)
+
+
+class RolloutStrategy(Struct, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update_configuration: RollingUpdate = RollingUpdate()
+
+
+class LeaderWorkerSetSpec(Struct, frozen=True):
+    replicas: int = 1
+    leader_worker_template: msgspec.Raw = msgspec.Raw(b"{}")
+    network_config: msgspec.Raw = msgspec.Raw(b"null")
+    rollout_strategy: RolloutStrategy = RolloutStrategy()
+    startup_policy: str = "LeaderCreated"
+    group_identity: str = "Ordinal"
+
+
+class LeaderWorkerSetStatus(Struct, frozen=True):
+    replicas: int = 0
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    observed_generation: int | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class LeaderWorkerSet(Struct, frozen=True):
+    """Implements ``Target``."""
+
+    resource: ClassVar[Resource] = LEADER_WORKER_SETS
+    strategy_path: ClassVar[tuple[str, ...]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
+
+    metadata: OwnedMeta
+    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
+    status: LeaderWorkerSetStatus = LeaderWorkerSetStatus()
+
+    @property
+    def replicas(self) -> int:
+        return self.spec.replicas
+
+    @property
+    def strategy(self) -> RollingUpdate:
+        return self.spec.rollout_strategy.rolling_update_configuration
+
+    @property
+    def version(self) -> Version:
+        return version.version(self._members, FORMAT)
+
+    @property
+    def supposed_version(self) -> Version:
+        return version.supposed_version(self._members, FORMAT)
+
+    @property
+    def _members(self) -> tuple[bytes, ...]:
+        return bytes(self.spec.leader_worker_template), bytes(self.spec.network_config)
+
+    @property
+    def leaders_first(self) -> bool:
+        return self.spec.startup_policy == "LeaderReady"
+
+    @property
+    def numbered(self) -> bool:
+        return self.spec.group_identity != "Hash"
+
+    @property
+    def observed_generation(self) -> int:
+        return self.status.observed_generation or 0
+
+    def with_annotations(self, annotations: Mapping[str, str]) -> LeaderWorkerSet:
+        metadata = msgspec.structs.replace(self.metadata, annotations=dict(annotations))
+        return msgspec.structs.replace(self, metadata=metadata)
+
+    def copy(
+        self, metadata: Mapping[str, Any], replicas: int, leader_metadata: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, Any]:
+        """If the LWS has no leader template, the worker template is copied as LWS itself would use it for leaders."""
+        members = self.version.members
+        template = members["leaderWorkerTemplate"]
+        if any(leader_metadata.values()):
+            leader = dict(self.version.leader_template)
+            merged = dict(leader.get("metadata") or {})
+            for kind, values in leader_metadata.items():
+                merged[kind] = {**(merged.get(kind) or {}), **values}
+            template = {**template, "leaderTemplate": {**leader, "metadata": merged}}
+        spec: dict[str, Any] = {
+            "replicas": replicas,
+            "leaderWorkerTemplate": template,
+            "startupPolicy": self.spec.startup_policy,
+            "rolloutStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdateConfiguration": {"partition": 0, "maxUnavailable": 1, "maxSurge": 0},
+            },
+        }
+        if "networkConfig" in members:
+            spec["networkConfig"] = members["networkConfig"]
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": dict(metadata),
+            "spec": spec,
+        }

@@ -1,0 +1,23 @@
+"""The kinds that a Rollout can release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rollout_lws.targets import leader_worker_set
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.target import Target
+from rollout_lws.targets.version import Version, VersionFormat, version_of_members
+
+#: The struct of each kind.
+TARGETS: tuple[type[Target], ...] = (LeaderWorkerSet,)
+_FORMATS: tuple[VersionFormat, ...] = (leader_worker_set.FORMAT,)
+
+
+def stored_version(members: Mapping[str, Any]) -> Version | None:
+    """The version of members of a spec that were stored, by a workload controller or by this one; None when they are
+    not those of any kind.
+    """
+    found = next((each for each in _FORMATS if each.members[0] in members), None)
+    return None if found is None else version_of_members(members, found)

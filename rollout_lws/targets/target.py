@@ -1,0 +1,88 @@
+"""``Target``: what the rules ask of the object that a Rollout releases, whatever its kind.
+
+Each kind has one file that implements it; ``table`` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+from rollout_lws.objects.meta import OwnedMeta, Struct
+from rollout_lws.objects.resources import Resource
+from rollout_lws.targets.version import Version
+
+
+class RollingUpdate(Struct, frozen=True):
+    """Parameters of the workload controller's own rolling update, with the names that LeaderWorkerSet gives them.
+
+    Groups with an ordinal below ``partition`` keep their version. ``max_unavailable`` and ``max_surge`` are groups or
+    "N%"; a kind without surge groups has the default.
+    """
+
+    partition: int = 0
+    max_unavailable: int | str = 1
+    max_surge: int | str = 0
+
+
+class Target(Protocol):
+    """One object of a released kind, as stored in the API server. A group is one copy of the model: a leader pod and
+    its workers, or a single pod.
+    """
+
+    resource: ClassVar[Resource]
+    strategy_path: ClassVar[tuple[str, ...]]
+    """Path of the members partition, maxUnavailable and maxSurge."""
+
+    @property
+    def metadata(self) -> OwnedMeta: ...
+    @property
+    def replicas(self) -> int:
+        """Groups that the user wants."""
+        ...
+
+    @property
+    def strategy(self) -> RollingUpdate: ...
+    @property
+    def version(self) -> Version:
+        """The version that the spec asks for."""
+        ...
+
+    @property
+    def supposed_version(self) -> Version:
+        """The same for an object that is not written yet, and may never be: it is not cached."""
+        ...
+
+    @property
+    def leaders_first(self) -> bool:
+        """Whether a group's workers are created only once its leader is ready."""
+        ...
+
+    @property
+    def numbered(self) -> bool:
+        """Whether groups have ordinals, so that a partition can hold them."""
+        ...
+
+    @property
+    def observed_generation(self) -> int:
+        """The generation that the workload's controller has acted on; 0 before the first."""
+        ...
+
+    def with_annotations(self, annotations: Mapping[str, str]) -> Target:
+        """The same object with these annotations instead of its own."""
+        ...
+
+    def copy(
+        self, metadata: Mapping[str, Any], replicas: int, leader_metadata: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, Any]:
+        """Manifest of another object of this kind at the same version, with this ``metadata`` and ``replicas`` groups.
+
+        Its own rolling updates take one group at a time. ``leader_metadata`` {labels, annotations} goes into the
+        template of the pods that take requests, and into no other.
+        """
+        ...
+
+
+def called(workload: Target) -> str:
+    """Kind and name, for messages."""
+    return f"{workload.resource.kind} {workload.metadata.name}"

@@ -107,7 +107,7 @@ async def test_nothing_is_written_while_an_approval_is_awaited(whole: Cluster) -
 
 async def test_a_patch_of_a_spec_that_has_changed_is_a_conflict_and_changes_nothing(whole: Cluster) -> None:
     async with routed(whole, "stale", {"replicas": 1, "traffic": "20%", "pause": {}}) as world:
-        seen = world.workload["metadata"]
+        seen = world.lws["metadata"]
 
         def scaled(replicas: int) -> Patch:
             body = {"spec": {"replicas": replicas}}

@@ -135,10 +135,10 @@ async def test_a_releaser_decides_and_edits_nothing(whole: Cluster, world: Remot
         if action == "abort":
             assert (await run(whole, "rita", "status", "llama", "--for", "aborted", "--timeout", "60s"))[0] == 0
     await world.until_state("AwaitingApproval")
-    before = world.workload["spec"]
+    before = world.lws["spec"]
     for arguments in (["set", "image", "llama", "*=model:v3"], ["undo", "llama"], ["release-hold", "llama", "--yes"]):
         assert await run(whole, "rita", *arguments) == (1, "", told("rita", *NO_EDIT)), arguments
-    assert world.workload["spec"] == before
+    assert world.lws["spec"] == before
 
 
 async def test_an_editor_may_all_of_it(whole: Cluster, world: RemoteWorld) -> None:

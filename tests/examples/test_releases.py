@@ -94,12 +94,12 @@ async def at_rest(world: World, name: str) -> None:
 
 
 def standing(world: World, tag: str) -> dict[int, str]:
-    return dict.fromkeys(range(world.workload["spec"]["replicas"]), tag)
+    return dict.fromkeys(range(world.lws["spec"]["replicas"]), tag)
 
 
 def release(world: World, tag: str) -> None:
     """Patch the image in each template that there is, as the READMEs do."""
-    group = world.workload["spec"]["leaderWorkerTemplate"]
+    group = world.lws["spec"]["leaderWorkerTemplate"]
     operations = [
         {
             "op": "replace",
@@ -151,7 +151,7 @@ async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_g
 ) -> None:
     await at_rest(world, name)
     # Half of the groups are the most that a step asks for before the last one, which adds none; blue-green has all.
-    replicas: int = world.workload["spec"]["replicas"]
+    replicas: int = world.lws["spec"]["replicas"]
     extra = {known.IN_PLACE: 0, known.BLUE_GREEN: replicas}.get(style(name), replicas // 2)
     counts: set[int] = set()
     world.checks.append(lambda seen: counts.add(group_count(seen)))

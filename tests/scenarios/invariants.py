@@ -79,9 +79,9 @@ def at_most_down(groups: int) -> Check:
             return
         standing = seen.groups()
         ready = sum(
-            1 for ordinal, told in standing.items() if ordinal < seen.workload["spec"]["replicas"] and "!" not in told
+            1 for ordinal, told in standing.items() if ordinal < seen.lws["spec"]["replicas"] and "!" not in told
         )
-        assert seen.workload["spec"]["replicas"] - ready <= groups, f"{ready} ready of {standing}"
+        assert seen.lws["spec"]["replicas"] - ready <= groups, f"{ready} ready of {standing}"
 
     return check
 
@@ -181,7 +181,7 @@ def _reachable(pod: dict[str, Any], by: Resource) -> bool:
 
 def kept_by_lws(world: World) -> list[str]:
     """The revisions of which LWS has a record, the oldest first; several of one are several."""
-    uid = world.workload["metadata"]["uid"]
+    uid = world.lws["metadata"]["uid"]
     found = world.server.list(CONTROLLER_REVISIONS, NAMESPACE)
     records = [each for each in found if any(owner["uid"] == uid for owner in each["metadata"]["ownerReferences"])]
     return [each["metadata"]["labels"][LWS_REVISION] for each in sorted(records, key=lambda each: each["revision"])]

@@ -171,8 +171,8 @@ class Release(Staged):
         """
         world = self.world
         assert self.ready(version), world.describe()
-        marks = {key for key in world.workload["metadata"].get("annotations", {}) if KEYS.owns(key)}
-        partition = world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"]
+        marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
+        partition = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"]
         assert (partition == HOLD, KEYS.held in marks) == (waits, waits), (partition, marks)
         names = world.names()
         assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), world.describe()

@@ -144,7 +144,7 @@ async def _aborted(it: Release) -> None:
         await it.ends_at("v1", "Aborted", approve=False)
         assert world.condition("Stalled")["reason"] == Reason.ABORTED
         it.assert_told(EventReason.ABORTED)
-        assert KEYS.aborted in world.workload["metadata"]["annotations"], "whoever is in care of it next knows"
+        assert KEYS.aborted in world.lws["metadata"]["annotations"], "whoever is in care of it next knows"
     else:
         await it.ends_at("v2", approve=False)
 

@@ -60,7 +60,7 @@ class Sight:
 
     def groups(self, name: str = NAME) -> dict[int, str]:
         """Version by ordinal, with "!" when a pod of the group is not ready."""
-        size = (self.get(LEADER_WORKER_SETS, name) or self.workload)["spec"]["leaderWorkerTemplate"].get("size", 1)
+        size = (self.get(LEADER_WORKER_SETS, name) or self.lws)["spec"]["leaderWorkerTemplate"].get("size", 1)
         found: dict[int, list[tuple[str, bool]]] = {}
         for pod in self.server.list(kinds.PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
             conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}

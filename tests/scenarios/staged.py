@@ -48,7 +48,7 @@ class Staged(Acts):
         await self.world.until(lambda: self.world.state == "Healthy" and self.ready("v1"), "adopted", 120)
 
     def ready(self, version: str) -> bool:
-        return self.world.groups() == dict.fromkeys(range(self.world.workload["spec"]["replicas"]), version)
+        return self.world.groups() == dict.fromkeys(range(self.world.lws["spec"]["replicas"]), version)
 
     def running_version(self) -> str:
         """The one version of which every group is ready, "" when there is none."""
@@ -61,8 +61,8 @@ class Staged(Acts):
         assert self.ready(version), told
         names = world.names()
         assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), told
-        assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD, told
-        marks = {key for key in world.workload["metadata"].get("annotations", {}) if KEYS.owns(key)}
+        assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD, told
+        marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
         assert marks <= {KEYS.original, KEYS.aborted}, told
         assert "finalising" not in world.status and "requestedAction" not in world.status, told
         if self.plan.routed:

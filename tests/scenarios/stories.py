@@ -58,8 +58,8 @@ def assert_clean(world: World, tag: str, replicas: int = 4) -> None:
     assert world.names()["leaderworkersets"] == [NAME]
     assert world.names()["batchreleases"] == []
     assert world.names()["services"] == [NAME]
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD
-    marks = {key for key in world.workload["metadata"].get("annotations", {}) if KEYS.owns(key)}
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD
+    marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
     assert marks <= {KEYS.original, KEYS.aborted}
     owned = [
         obj["metadata"]["name"]

@@ -34,7 +34,7 @@ STEPS = {"replicas": "50%", "pause": {}}, {"replicas": "100%", "pause": {}}
 
 
 def replicas(world: World) -> int:
-    return int(world.workload["spec"]["replicas"])
+    return int(world.lws["spec"]["replicas"])
 
 
 async def scaled_at_rest(world: World, low: int | None = 1, style: str = "canary") -> str:

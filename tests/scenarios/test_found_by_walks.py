@@ -20,10 +20,10 @@ async def test_a_new_rollout_takes_the_mark_off_that_told_of_a_version_nobody_re
     await waiting_for_approval(world)
     world.delete(world.ROLLOUT, NAME)
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
-    assert KEYS.held in world.workload["metadata"]["annotations"]
+    assert KEYS.held in world.lws["metadata"]["annotations"]
     world.create_rollout(*STEPS)
     await world.until_state("AwaitingApproval")
-    assert KEYS.held not in world.workload["metadata"]["annotations"]
+    assert KEYS.held not in world.lws["metadata"]["annotations"]
     world.approve()
     await world.until_state("Healthy")
     await world.rest()
@@ -160,7 +160,7 @@ async def test_a_release_that_no_old_group_is_left_of_ends_by_itself(world: Worl
 
 async def test_an_lws_of_which_no_group_ever_served_is_mended_in_place_step_by_step(world: World) -> None:
     world.create_workload(replicas=3)
-    template = world.workload["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    template = world.lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     broken = template | {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": broken}})
     world.create_rollout({"replicas": "50%", "pause": {}}, {"replicas": "100%"}, canary=IN_PLACE.words)

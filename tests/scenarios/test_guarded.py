@@ -68,7 +68,7 @@ class Applier:
 
 
 def partition(world: World) -> int:
-    found: int = world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"]
+    found: int = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"]
     return found
 
 
@@ -100,5 +100,5 @@ async def test_a_release_goes_its_way_whatever_is_applied_at_each_of_its_writes(
     world.patch_rollout({"disabled": True})
     await world.until_state("Disabled")
     await world.rest()
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] == users
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] == users
     assert world.groups() == dict.fromkeys(range(4), "v2")

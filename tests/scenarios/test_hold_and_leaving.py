@@ -13,7 +13,7 @@ pytestmark = pytest.mark.looptime
 
 
 def strategy(world: World) -> dict[str, object]:
-    return dict(world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"])
+    return dict(world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"])
 
 
 def reset_partition(world: World, partition: int = 0) -> None:
@@ -45,7 +45,7 @@ async def test_a_users_surge_is_saved_and_given_back(world: World) -> None:
     await world.until_state("Disabled")
     await world.rest()
     assert strategy(world) == users
-    assert KEYS.original not in world.workload["metadata"].get("annotations", {})
+    assert KEYS.original not in world.lws["metadata"].get("annotations", {})
 
 
 async def test_the_hold_is_put_back_once_and_the_writer_is_named(world: World) -> None:
@@ -95,7 +95,7 @@ async def test_disabling_before_the_promotion_goes_back_and_leaves_the_version_h
     await world.rest()
     assert world.leader_uids() == before
     assert strategy(world)["partition"] == HOLD
-    assert "let it roll" in world.workload["metadata"]["annotations"][KEYS.held]
+    assert "let it roll" in world.lws["metadata"]["annotations"][KEYS.held]
     assert world.names()["leaderworkersets"] == [NAME]
     assert world.names()["batchreleases"] == []
     world.patch_rollout({"disabled": False})
@@ -110,7 +110,7 @@ async def test_deleting_the_rollout_at_rest_leaves_no_trace(world: World) -> Non
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
     await world.rest()
     assert strategy(world) == {"partition": 0, "maxSurge": 0, "maxUnavailable": 1}
-    assert not [key for key in world.workload["metadata"].get("annotations", {}) if KEYS.owns(key)]
+    assert not [key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)]
     assert world.leader_uids() == before
 
 

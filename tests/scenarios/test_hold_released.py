@@ -20,7 +20,7 @@ def release(world: World, value: str | None = "true") -> None:
 
 
 def partition(world: World) -> int:
-    return int(world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
+    return int(world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
 
 
 def sizes(world: World) -> set[str]:

@@ -21,7 +21,7 @@ def apply_again(world: World, partition: int = 0) -> None:
 
 
 def held(world: World) -> bool:
-    return bool(world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD)
+    return bool(world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD)
 
 
 async def resting(world: World) -> None:

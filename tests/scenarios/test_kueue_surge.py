@@ -64,4 +64,4 @@ async def test_a_promotion_renews_what_is_left_in_place(world: World) -> None:
     world.checks.append(lambda seen: ready.append(sum("!" not in each for each in seen.groups().values())))
     await over(world, "v2")
     assert min(ready) == 3
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["maxSurge"] == 0
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["maxSurge"] == 0

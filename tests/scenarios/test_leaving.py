@@ -235,7 +235,7 @@ async def test_another_lws_is_taken_care_of_only_after_the_first_is_free(
     world.patch_rollout({**spec, "disabled": False})
     await world.until(lambda: world.state == "Healthy")
     await world.rest()
-    mark = world.workload["metadata"].get("annotations", {}).get(KEYS.held)
+    mark = world.lws["metadata"].get("annotations", {}).get(KEYS.held)
     assert (mark is None) == (moment is None)
     other = world.get(LEADER_WORKER_SETS, OTHER)
     assert other is not None
@@ -257,7 +257,7 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     tools[0].stop()
     assert world.get(LEADER_WORKER_SETS, CANARY) is not None or not style.apart, "the canary stays meanwhile"
     # It is tried again a minute after the last reset.
-    await world.until(lambda: partition(world.workload) >= HOLD)
+    await world.until(lambda: partition(world.lws) >= HOLD)
     await it.ends_at("v2", approve=False)
     it.assert_told(EventReason.ROLLED_OUT_NATIVELY)
 
@@ -325,5 +325,5 @@ async def test_a_stable_version_that_is_broken_by_itself_keeps_no_rollout(world:
         await world.until(lambda: action in world.status["message"], "the way out is named")
         world.delete(LEADER_WORKER_SETS, CANARY)
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves", 900)
-    assert KEYS.held in world.workload["metadata"]["annotations"]
-    assert partition(world.workload) == HOLD
+    assert KEYS.held in world.lws["metadata"]["annotations"]
+    assert partition(world.lws) == HOLD

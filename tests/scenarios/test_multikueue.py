@@ -41,12 +41,12 @@ async def test_a_copy_is_left_alone_and_so_is_the_one_that_takes_its_place(world
     await world.rest()
     assert_stalled(world, Reason.MULTIKUEUE, COPY, phase="Initial")
     # MultiKueue takes back what was changed here: all groups end with the copy, and the next is as the first was.
-    first = world.workload["metadata"]["uid"]
+    first = world.lws["metadata"]["uid"]
     world.delete(LEADER_WORKER_SETS, NAME)
     await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None, "gone")
     copy()
     await world.rest()
-    assert world.workload["metadata"]["uid"] != first
+    assert world.lws["metadata"]["uid"] != first
     assert_stalled(world, Reason.MULTIKUEUE, COPY, phase="Initial")
     assert_untouched(world)
 
@@ -128,7 +128,7 @@ async def test_an_lws_that_multikueue_begins_to_dispatch_is_given_its_own_strate
     await world.until_state("Stalled")
     await world.rest()
     assert world.true_conditions["Stalled"]["message"] == dispatched("cluster west")
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
 
 
 async def test_an_lws_that_runs_here_and_is_dispatched_is_not_adopted(world: World) -> None:

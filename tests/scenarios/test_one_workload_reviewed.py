@@ -81,8 +81,8 @@ async def test_a_strategy_edited_in_a_step_is_noted_and_makes_no_groups(
     assert world.groups() == style.new(1)
     world.patch_rollout({"disabled": True})
     await world.until(lambda: world.state == "Disabled", "disabled")
-    mark = json.loads(world.workload["metadata"]["annotations"][KEYS.original])
-    live = world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+    mark = json.loads(world.lws["metadata"]["annotations"][KEYS.original])
+    live = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
     wanted = {member: mark["original"].get(member, live[member]) for member in values}
     assert wanted == values, "they are the user's from then on"
 

@@ -224,11 +224,11 @@ async def test_disabling_a_release_says_that_the_lws_stays_held(world: World) ->
     await waiting_for_approval(world)
     world.patch_rollout({"disabled": True})
     await world.until_state("Disabled")
-    assert world.workload["metadata"]["annotations"][KEYS.held] == WAITS
+    assert world.lws["metadata"]["annotations"][KEYS.held] == WAITS
     assert world.condition("Ready")["status"] == "True"
     world.patch_rollout({"disabled": False})
     await waiting_for_approval(world)
-    assert KEYS.held not in world.workload["metadata"]["annotations"]
+    assert KEYS.held not in world.lws["metadata"]["annotations"]
 
 
 @tells(
@@ -259,7 +259,7 @@ async def test_a_revision_that_only_lws_calls_differently_is_not_released(world:
     world.cluster.runner.stop()
     world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 2}}})
     world.patch(STATEFUL_SETS, NAME, {"metadata": {"labels": {LWS_REVISION: "newhash"}}})
-    generation = world.workload["metadata"]["generation"]
+    generation = world.lws["metadata"]["generation"]
     world.patch(LEADER_WORKER_SETS, NAME, {"status": {"observedGeneration": generation}}, "status")
     await world.rest()
     assert (world.state, world.status["phase"]) == ("Healthy", "Healthy")

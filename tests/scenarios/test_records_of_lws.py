@@ -47,7 +47,7 @@ def left_by_lws(world: World, names: list[str]) -> None:
 
 
 def _is_of_lws(world: World, record: dict[str, Any]) -> bool:
-    uid = world.workload["metadata"]["uid"]
+    uid = world.lws["metadata"]["uid"]
     return any(owner["uid"] == uid for owner in record["metadata"].get("ownerReferences", ()))
 
 

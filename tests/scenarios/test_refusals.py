@@ -125,7 +125,7 @@ async def test_an_lws_that_gets_an_owner_at_rest_is_given_back_with_its_own_stra
     own(world)
     await world.rest()
     assert_stalled(world, Reason.WORKLOAD_OWNED, OWNED, phase="Disabled")
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
     assert world.leader_uids() == before
     world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"ownerReferences": None}})
     await world.until_state("Healthy")

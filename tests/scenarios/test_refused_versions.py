@@ -242,7 +242,7 @@ async def test_a_native_canary_by_partition_is_not_adopted(world: World) -> None
     await world.rest()
     assert_stalled(world, Reason.PARTITION_IN_USE, IN_USE, phase="Initial")
     assert world.leader_uids() == before
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 2
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 2
     world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
     await world.until_state("Healthy")
     await world.rest()

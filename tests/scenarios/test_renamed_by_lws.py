@@ -55,7 +55,7 @@ async def rolled(world: World, before: set[str]) -> None:
 
 async def can_go_back(world: World, revision: str) -> None:
     """The hold stands, stable's revision is the one that groups restart with, and a release can be taken back to it."""
-    assert partition(world.workload) == HOLD
+    assert partition(world.lws) == HOLD
     assert (world.state, world.status["stable"]["revision"]) == ("Healthy", revision)
     assert_clean(world, "v1", 3)
     await waiting_for_approval(world)
@@ -105,7 +105,7 @@ async def test_what_went_over_while_no_controller_was_there_is_recorded(
 ) -> None:
     revision, old = await resting(world, monkeypatch), set(world.leader_uids().values())
     world.stop_controller()
-    held = world.workload["spec"]["rolloutStrategy"]
+    held = world.lws["spec"]["rolloutStrategy"]
     world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
     await rolled(world, old)
     await world.rest()
@@ -114,5 +114,5 @@ async def test_what_went_over_while_no_controller_was_there_is_recorded(
     world.start_controller()
     await world.rest()
     assert not {each.reason for each in world.notices} & {"HoldReset", "HoldConflict"}
-    assert KEYS.original in world.workload["metadata"]["annotations"]
+    assert KEYS.original in world.lws["metadata"]["annotations"]
     await can_go_back(world, revision)

@@ -138,7 +138,7 @@ async def test_an_aborted_version_that_started_from_zero_groups_is_told_as_stabl
         await world.rest()
     assert world.state == "Healthy"
     assert "aborted" not in world.status
-    assert KEYS.aborted not in world.workload["metadata"]["annotations"]
+    assert KEYS.aborted not in world.lws["metadata"]["annotations"]
     assert_clean(world, "v2")
 
 

@@ -42,7 +42,7 @@ async def overrun(world: World, style: Style, faults: Mapping[str, str | None] |
     )
     world.checks.clear()
     world.set_image("v2")
-    while (world.status.get("finalising") or {}).get("task") != "Promote" or partition(world.workload):
+    while (world.status.get("finalising") or {}).get("task") != "Promote" or partition(world.lws):
         if world.state == "AwaitingApproval":
             world.approve()
         await world._change(60)
@@ -50,7 +50,7 @@ async def overrun(world: World, style: Style, faults: Mapping[str, str | None] |
     apply(world, "v3", faults=faults)
     await world.until(lambda: set(world.groups().values()) == {"v3"}, "all groups at v3", 5000)
     world.refuse = lambda _: None
-    await world.until(lambda: partition(world.workload) == HOLD, "the window is closed")
+    await world.until(lambda: partition(world.lws) == HOLD, "the window is closed")
 
 
 @pytest.mark.parametrize("style", STYLES_AND_LANES, ids=str)
@@ -97,9 +97,9 @@ async def test_what_goes_back_or_leaves_ends_at_the_version_that_runs(
     await world.rest()
     assert set(world.groups().values()) == {"v3"}
     assert world.names()["leaderworkersets"] == [NAME]
-    assert partition(world.workload) == HOLD
+    assert partition(world.lws) == HOLD
     if act is not abort:
-        assert KEYS.held in world.workload["metadata"]["annotations"]
+        assert KEYS.held in world.lws["metadata"]["annotations"]
 
 
 @pytest.mark.long

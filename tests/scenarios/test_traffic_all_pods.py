@@ -28,7 +28,7 @@ STEP: dict[str, Any] = {"replicas": 1, "traffic": "50%", "pause": {}}
 
 def ends_late(world: World, seconds: int = ENDS) -> None:
     """Groups that are made from now on take their time to end."""
-    template = world.workload["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    template = world.lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     annotations = {**(template["metadata"].get("annotations") or {}), PREFIX + "terminate-after": f"{seconds}s"}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": annotations}}}})
 

@@ -32,7 +32,7 @@ def assert_failed_only_within_the_lag(m: Metered, lost: float) -> None:
 
 
 def partition(world: World) -> int:
-    return int(world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
+    return int(world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
 
 
 @pytest.mark.one_in(2)

@@ -10,7 +10,8 @@ import pytest
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.workload import revisions, template
+from rollout_lws.targets import version
+from rollout_lws.workload import revisions
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
@@ -40,8 +41,8 @@ def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> Upgrade:
     def replaced(budget: int | None = None) -> None:
         """``budget`` writes later it is killed."""
         world.stop_controller()
-        before, known = hashes(world), template.plain
-        monkeypatch.setattr(template, "plain", lambda members: {**known(members), "release": "next"})
+        before, known = hashes(world), version.plain
+        monkeypatch.setattr(version, "plain", lambda members: {**known(members), "release": "next"})
         forget()
         world.start_controller(budget)
         assert before, "there is nothing that could be called otherwise"
@@ -58,7 +59,7 @@ def _forgets(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def forget() -> None:
     """As a process that has just begun."""
-    template._version.cache_clear()
+    version.version.cache_clear()
     revisions._recorded.cache_clear()
 
 

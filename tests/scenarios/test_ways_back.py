@@ -29,7 +29,7 @@ async def test_an_abort_leaves_stable_untouched_and_the_version_waiting(world: W
     assert world.status["lastAction"]["outcome"] == "Done"
     assert "Abort by ann: wrong prompts" in [notice.note for notice in world.notices]
     assert "requestedAction" not in world.status
-    assert KEYS.aborted in world.workload["metadata"]["annotations"]
+    assert KEYS.aborted in world.lws["metadata"]["annotations"]
 
 
 async def test_nothing_of_an_abort_outlives_a_rollout_that_leaves_at_rest(world: World) -> None:
@@ -40,11 +40,11 @@ async def test_nothing_of_an_abort_outlives_a_rollout_that_leaves_at_rest(world:
     world.set_image("v1")
     await world.until_state("Healthy")
     await world.rest()
-    assert KEYS.aborted in world.workload["metadata"]["annotations"]
+    assert KEYS.aborted in world.lws["metadata"]["annotations"]
     world.delete(world.ROLLOUT, NAME)
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
     await world.rest()
-    assert [key for key in world.workload["metadata"].get("annotations", {}) if KEYS.owns(key)] == []
+    assert [key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)] == []
 
 
 async def test_an_aborted_version_can_be_tried_again(world: World) -> None:
@@ -59,7 +59,7 @@ async def test_an_aborted_version_can_be_tried_again(world: World) -> None:
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert KEYS.aborted not in world.workload["metadata"]["annotations"]
+    assert KEYS.aborted not in world.lws["metadata"]["annotations"]
 
 
 async def test_another_version_ends_an_abort(world: World) -> None:
@@ -288,7 +288,7 @@ async def test_an_approval_meant_for_another_step_is_refused(world: World) -> No
 async def killed_in_the_last_window(world: World) -> None:
     """Every group is open to change, and nobody is there to close the window."""
     await mid_promotion(world)
-    await world.until(lambda: world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0)
+    await world.until(lambda: world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0)
     world.stop_controller()
 
 

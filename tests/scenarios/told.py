@@ -121,7 +121,7 @@ def assert_untouched(world: World) -> None:
 def assert_only_held(world: World, before: Mapping[str, str]) -> None:
     """The LWS is held, its groups are those of ``before`` (leader UIDs), and nothing of a release exists."""
     assert touched(world) == ONLY_THE_HOLD, touched(world)
-    assert world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD
+    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD
     assert world.leader_uids() == before
     assert world.names()["leaderworkersets"] == [NAME]
     assert world.names()["batchreleases"] == []

@@ -78,7 +78,7 @@ class Waits(Sight):
     def describe(self) -> str:
         listed = {name: self.groups(name) for name in self.names()["leaderworkersets"]}
         told = "\n".join(f"  {notice.reason}: {notice.note}" for notice in self._told()[-8:])
-        partition = self.workload["spec"]["rolloutStrategy"] if self.get(LEADER_WORKER_SETS, NAME) else None
+        partition = self.lws["spec"]["rolloutStrategy"] if self.get(LEADER_WORKER_SETS, NAME) else None
         return f"groups {listed}\nstrategy {partition}\nstatus {msgspec.json.encode(self.status).decode()}\n{told}"
 
     def _told(self) -> Sequence[Notice]:

@@ -110,9 +110,9 @@ class Walk(Others):
         with self.judge.user():
             if world.get(LEADER_WORKER_SETS, NAME) is None:
                 self.create_lws()
-            if not world.workload["spec"]["replicas"]:
+            if not world.lws["spec"]["replicas"]:
                 self.replicas(self.plan.replicas)
-            if KEYS.release_hold in (world.workload["metadata"].get("annotations") or {}):
+            if KEYS.release_hold in (world.lws["metadata"].get("annotations") or {}):
                 self.break_glass(False)
             if world.get(world.ROLLOUT, NAME) is None:
                 self.create_rollout()
@@ -187,8 +187,8 @@ class Walk(Others):
         await self._until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves")
         await world.rest()
         assert world.leader_uids() == before, "leaving restarts nothing"
-        assert not {key for key in world.workload["metadata"].get("annotations", {}) if KEYS.owns(key)} - {KEYS.aborted}
-        strategy = world.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+        assert not {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)} - {KEYS.aborted}
+        strategy = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
         assert strategy["partition"] < HOLD, strategy
         assert self.ready(version)
 

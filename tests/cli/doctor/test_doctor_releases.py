@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from rollout_lws.cli.doctor.links import State, first
-from rollout_lws.workload import revisions, template
+from rollout_lws.targets import version
+from rollout_lws.workload import revisions
 from tests.cli.doctor.looking import links, told
 from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
@@ -24,7 +25,7 @@ def other_release(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatc
 
 
 def forget() -> None:
-    template._version.cache_clear()
+    version.version.cache_clear()
     revisions._recorded.cache_clear()
 
 
@@ -32,8 +33,8 @@ async def of_another_release(world: World, patches: pytest.MonkeyPatch) -> None:
     """The controller has done all that it had to, and stands still while somebody else looks."""
     await world.rest()
     world.stop_controller()
-    known = template.plain
-    patches.setattr(template, "plain", lambda members: {**known(members), "release": "next"})
+    known = version.plain
+    patches.setattr(version, "plain", lambda members: {**known(members), "release": "next"})
     forget()
     found = await links(world)
     assert first(found, State.BROKEN) is None, told(found)
@@ -59,8 +60,8 @@ async def test_after_an_abort(world: World, other_release: pytest.MonkeyPatch) -
     await world.until_state("Aborted")
     await world.rest()
     world.stop_controller()
-    known = template.plain
-    other_release.setattr(template, "plain", lambda members: {**known(members), "release": "next"})
+    known = version.plain
+    other_release.setattr(version, "plain", lambda members: {**known(members), "release": "next"})
     forget()
     found = await links(world)
     assert [each.name for each in found if each.state is State.BROKEN] == ["release"], told(found)

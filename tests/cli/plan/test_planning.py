@@ -98,7 +98,7 @@ async def test_an_autoscaler_of_keda_is_a_refusal() -> None:
 async def test_another_size_is_refused_where_lws_would_damage_groups_that_restart() -> None:
     world = World()
     await at_rest(world)
-    lws = {**world.workload, "spec": {**world.workload["spec"]}}
+    lws = {**world.lws, "spec": {**world.lws["spec"]}}
     lws["spec"]["leaderWorkerTemplate"] = {**lws["spec"]["leaderWorkerTemplate"], "size": 4}
     plan = make(seen(world, lws), seen(world))
     assert any("changes its size" in refusal for refusal in plan.refusals)

@@ -82,7 +82,7 @@ class Place:
 
     def all_ready(self) -> bool:
         """All groups, of which none is missing."""
-        wanted, ready = self.workload["spec"]["replicas"], (self.workload.get("status") or {}).get("readyReplicas")
+        wanted, ready = self.lws["spec"]["replicas"], (self.lws.get("status") or {}).get("readyReplicas")
         return bool(ready == wanted == len(self.leaders()))
 
     def leaders(self) -> dict[str, tuple[str, str]]:
@@ -96,7 +96,7 @@ class Place:
         await self.until(lambda: self.state() == state)
 
     def strategy(self) -> Object:
-        found: Object = self.workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+        found: Object = self.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
         return found
 
     def manifested(self) -> Object:

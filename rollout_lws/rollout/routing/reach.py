@@ -44,9 +44,14 @@ def reach(d: Draft, every: Mapping[str, Object]) -> Reach:
     return reached_by(every.values(), (leader.metadata.labels for leader in d.stable.leaders), labels_of_new(d))
 
 
-def no_requests(d: Draft) -> str:
-    """A sentence for the user who judges the waiting new version: no Service selects it. "" if one does, if
-    trafficRoutings split traffic, or if no Service selects the old version either.
+def and_requests(d: Draft, told: str) -> str:
+    """``told``, and a warning for the user who judges the new version if it receives no requests at all."""
+    return ". ".join(filter(None, (told, _no_requests(d))))
+
+
+def _no_requests(d: Draft) -> str:
+    """That no Service selects the new version; "" if one does, if trafficRoutings split traffic, or if no Service
+    selects the old version either.
     """
     if settings(d) is not None:
         return ""

@@ -1,0 +1,88 @@
+"""As many groups of the new version as the step asks for exist and are ready."""
+
+from __future__ import annotations
+
+from rollout_lws.api import StepRecord, StepState, SummaryState
+from rollout_lws.capacity.batches import Batch
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting, aborts
+from rollout_lws.rollout.groups.crash_loops import churning, quiet_at
+from rollout_lws.rollout.groups.evictions import given_up
+from rollout_lws.rollout.groups.health import (
+    CapacityWait,
+    await_capacity,
+    deadline_passed,
+    keep_clock,
+    loading_words,
+    waits_for_capacity,
+)
+from rollout_lws.rollout.groups.scaling import note_opened, worn_out
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.routing import route
+from rollout_lws.workload.revisions import target_revision
+
+#: How a release that waits for groups continues.
+WHEN_READY = "it goes on when its groups become ready"
+
+
+def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    d = _best_ready(d, step.batch)
+    return (d, PASSED) if step.batch.enough and step.scaled.done else loads(d, step)
+
+
+def _best_ready(d: Draft, judged: Batch) -> Draft:
+    step = d.status.step or StepRecord(started_at=d.now)
+    if judged.ready > (step.best_ready or 0):
+        d = d.set_step(best_ready=judged.ready, best_ready_at=d.now)
+    return d
+
+
+def loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    """The answer while groups are created or removed, which goes on after a failure that aborts nothing."""
+    result = step.scaled
+    d = await_capacity(d)
+    capacity = waits_for_capacity(d)
+    if not result.preparing:
+        # Termination takes its time: the progress deadline does not run.
+        d = keep_clock(d, capacity)
+    failure = _failure(d, step, capacity)
+    if failure is None or not aborts(d):
+        # A release that rolls back starts nothing new.
+        d = note_opened(d.take(result), result)
+        if step.routed is None:
+            d, _ = route.keep(d)
+    if failure is not None:
+        return d, failure
+    if result.preparing:
+        return d, Waiting(Reason.PREPARING, SummaryState.LOADING, result.message)
+    if capacity is not None:
+        return d, Waiting(*capacity)
+    told = result.message or ready_of(step.batch)
+    return d, Waiting(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
+
+
+def _failure(d: Draft, step: CurrentStep, capacity: CapacityWait | None) -> Failed | None:
+    """Why the step makes no progress; None if it may."""
+    tolerated = step.batch.tolerated
+    worn = churning(d)
+    if len(worn) > tolerated:
+        way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
+        return Failed(Reason.CHURN, next(iter(worn.values())), way_on)
+    lost = given_up(d, d.home, target_revision(d.home) if d.home is not None else "")
+    if len(lost) > tolerated:
+        return Failed(Reason.DEADLINE, next(iter(lost.values())), WHEN_READY)
+    used_up = worn_out(d)
+    if used_up:
+        return Failed(Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}")
+    late = None if step.scaled.preparing else deadline_passed(d, capacity)
+    return Failed(*late, WHEN_READY) if late is not None else None
+
+
+def ready_of(judged: Batch) -> str:
+    """How many groups of the batch are ready, or leave."""
+    if judged.ready > judged.wanted:
+        return f"{judged.ready - judged.wanted} groups of the new version go: the step asks for {judged.wanted}"
+    return f"{judged.ready} of {judged.wanted} groups of the new version ready"
+
+
+GATE = Gate(StepState.STEP_UPGRADE, _judge)

@@ -1,0 +1,15 @@
+"""Groups that the step removes stop receiving requests and drain first."""
+
+from __future__ import annotations
+
+from rollout_lws.api import StepState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Gate
+from rollout_lws.rollout.gates.routes import not_routed
+
+
+def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    return (d, PASSED) if step.room.done else not_routed(d, step.room)
+
+
+GATE = Gate(StepState.STEP_TRAFFIC_ROUTING, _judge)

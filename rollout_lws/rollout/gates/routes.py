@@ -1,0 +1,41 @@
+"""Routers have accepted the step's traffic weight. From then on the new version is judged, and the pause runs."""
+
+from __future__ import annotations
+
+from rollout_lws.api import StepState, SummaryState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
+from rollout_lws.rollout.gates.capacity import ready_of
+from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.routing import route
+from rollout_lws.rollout.routing.reach import and_requests
+from rollout_lws.rollout.routing.route_result import Routed
+
+
+def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    d, routed = (d, step.routed) if step.routed is not None else route.route(d, step.index)
+    if not routed.done:
+        return not_routed(d, routed)
+    if d.status.step is None or d.status.step.paused_at is None:
+        d = d.set_step(routed_at=d.now, paused_at=d.now)
+        # An approval that another writer recorded before this moment does not count.
+        d = d.set_sub(current_step_state=StepState.STEP_PAUSED)
+        d = d.notice(EventReason.BATCH_READY, and_requests(d, f"step {step.index}: {ready_of(step.batch)}"))
+    return d, PASSED
+
+
+def not_routed(d: Draft, routed: Routed) -> tuple[Draft, Answer]:
+    """The answer while requests are not where the step wants them."""
+    if routed.contested:
+        return d, Waiting(Reason.ROUTE_CONFLICT, SummaryState.STALLED, routed.message, field=routed.field)
+    if routed.timed:
+        return d, Waiting(Reason.DRAINING, SummaryState.ROUTING, routed.message)
+    d = keep_clock(d, None)
+    late = deadline_passed(d, None)
+    if late is not None:
+        return d, Failed(late[0], f"traffic was not routed in time: {routed.message}", "it goes on when it is")
+    return d, Waiting(Reason.ROUTING, SummaryState.ROUTING, routed.message)
+
+
+GATE = Gate(StepState.STEP_TRAFFIC_ROUTING, _judge)

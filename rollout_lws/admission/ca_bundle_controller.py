@@ -116,7 +116,7 @@ class CaBundleController:
     @property
     def missing(self) -> str:
         """Why API servers do not call this replica, or it could not answer, as lines; "" when all is well."""
-        lines = [] if self.me else ["guard: the API server has not said yet who this controller is"]
+        lines = [] if self.me else ["guard: the API server has not identified this controller yet"]
         for each in self.informers:
             found = each.get("", self._name)
             if found is None:
@@ -223,7 +223,7 @@ class CaBundleController:
                 "",
                 self._name,
                 {"webhooks": changes},
-                "who trusts it can ask the guard",
+                "lets API servers verify the guard's certificate",
                 uid=meta.uid,
                 generation=meta.generation,
             )

@@ -137,7 +137,7 @@ class _Guard:
         except Exception:
             # Any exception here is our bug, and must not block the edit.
             log.exception("edit not judged", extra={"fields": _where(rule, asked)})
-            response = failed("a bug, which the controller's log tells of")
+            response = failed("a bug; see the controller's log")
         self.told(rule, response.outcome)
         if response.outcome is Outcome.DENIED:
             log.info("edit denied", extra={"fields": {**_where(rule, asked), "why": response.message}})

@@ -242,7 +242,7 @@ class PartitionUpdate(StableGroups):
             return CapacityResult(done=True)
         current = current_revision(self.facts)
         if not current:
-            waited = "waiting for the StatefulSet controller to tell the revision that groups restart with"
+            waited = "waiting for the StatefulSet controller to report the revision that groups restart with"
             return CapacityResult(message=waited)
         if current != stable or lws_revision(self.facts, stable) is None:
             return CapacityResult(blocked=POINT_OF_NO_RETURN)

@@ -260,7 +260,7 @@ def advice(failure: Failure) -> str:
         subresource = write.subresource if isinstance(write, Patch | Replace) else ""
         deed = allow(verb(write), named(write.resource, write.namespace, subresource))
     elif error.reason == "AlreadyExists":
-        deed = "delete or rename what stands there if nobody needs it"
+        deed = "delete or rename the existing object if it is not needed"
     elif failure.next is Next.REFUSED:
         deed = "correct what the error names"
     else:

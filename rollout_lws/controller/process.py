@@ -89,7 +89,7 @@ async def running(settings: Settings) -> AsyncIterator[Controller]:
     ValueError when the settings ask for leader election.
     """
     if settings.election is not None:
-        raise ValueError("who is at work all the time has nobody to elect")
+        raise ValueError("a controller that always works has no leader election")
     async with _watching(settings) as process, process.controller.working():
         yield process.controller
 

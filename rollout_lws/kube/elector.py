@@ -119,7 +119,7 @@ class Elector:
                     log.info("leading", extra=self._fields())
                     async with work():
                         await self._until(leads=False)
-                        log.warning("leads no longer", extra=self._fields())
+                        log.warning("lost leader election", extra=self._fields())
                         self._stopping_since = self._clock()
                     self._stopping_since = None
             finally:

@@ -43,7 +43,7 @@ class Metrics:
         self._gauge("rollout_lws_build_info", "1: the version that runs.", "version").labels(__version__).set(1)
         self.leader = self._gauge(
             "rollout_lws_leader",
-            "1 while this controller leads, and where nobody elects; 0 while it waits for its turn.",
+            "1 while this controller leads, and without leader election; 0 while it stands by.",
         )
         # Releases
         self.started = self._counter("rollout_lws_releases_started", "Releases begun.")
@@ -64,7 +64,7 @@ class Metrics:
             "rollout_lws_transitions", "Times that a Rollout came into a state for a reason.", "state", "reason"
         )
         self.events = self._counter(
-            "rollout_lws_events", "Events told of Rollouts, by type and reason.", "type", "reason"
+            "rollout_lws_events", "Events written for Rollouts, by type and reason.", "type", "reason"
         )
         # The controller
         self.reconciles = self._counter(

@@ -59,7 +59,7 @@ def judged(
     conflicts = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts several objects at once has reverted each one once.
     recent = tuple(each for each in conflicts if (each.kind, each.name) == (ref.kind, ref.name))
-    manager = _writer(live, managed) if live is not None else "somebody"
+    manager = _writer(live, managed) if live is not None else "another client"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
         until = d.yet_to_come(last, doubled(FIRST_WAIT_SECONDS, len(recent) - 1, PEACE_SECONDS))
@@ -73,8 +73,8 @@ def judged(
 
 
 def _writer(live: Object, managed: Managed) -> str:
-    """The other field manager that wrote last, preferably one that owns a managed field; "somebody" if managedFields
-    names none, as after a write that only removed fields.
+    """The other field manager that wrote last, preferably one that owns a managed field; "another client" if
+    managedFields names none, as after a write that only removed fields.
     """
     entries = [
         each
@@ -83,4 +83,4 @@ def _writer(live: Object, managed: Managed) -> str:
     ]
     near = [each for each in entries if managed.owned(each.get("fieldsV1") or {})]
     latest = max(near or entries, key=lambda each: str(each.get("time", "")), default=None)
-    return str(latest["manager"]) if latest and latest.get("manager") else "somebody"
+    return str(latest["manager"]) if latest and latest.get("manager") else "another client"

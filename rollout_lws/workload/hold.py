@@ -251,7 +251,7 @@ def _is_claimed(workload: Target, member: str, keys: Keys) -> bool:
 
 def writer_of_strategy(workload: Target) -> str:
     """Name of the field manager, ours aside, that wrote the strategy last according to metadata.managedFields;
-    "somebody" when these do not name one.
+    "another client" when these do not name one.
     """
     written = f"f:{workload.strategy_path[-1]}".encode()
     writers = [
@@ -260,4 +260,4 @@ def writer_of_strategy(workload: Target) -> str:
         if written in bytes(entry.fields) and not entry.manager.startswith(owners.OURS)
     ]
     latest = max(writers, key=lambda entry: entry.time.timestamp() if entry.time else 0, default=None)
-    return latest.manager if latest and latest.manager else "somebody"
+    return latest.manager if latest and latest.manager else "another client"

@@ -278,7 +278,7 @@ async def test_without_configurations_it_says_how_they_are_made() -> None:
 async def test_who_does_not_know_itself_is_not_ready() -> None:
     async with replica(cluster(), Calendar(), me="") as it:
         await asyncio.sleep(1)
-        assert it.bundles.missing.splitlines()[0] == "guard: the API server has not said yet who this controller is"
+        assert it.bundles.missing.splitlines()[0] == "guard: the API server has not identified this controller yet"
         assert "SelfSubjectReview is not served: the guard needs Kubernetes 1.28 or newer" in it.bundles.missing
 
 

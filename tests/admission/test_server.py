@@ -125,7 +125,7 @@ async def test_a_bug_of_ours_stands_in_nobodys_way(caplog: pytest.LogCaptureFixt
         _, said = await post(session, f"{it.url}/hold", asked_of())
     assert said["response"]["allowed"] is True
     assert said["response"]["warnings"] == [
-        "the guard of rollout-lws has not judged this: a bug, which the controller's log tells of"
+        "the guard of rollout-lws has not judged this: a bug; see the controller's log"
     ]
     assert it.told == [(Rule.HOLD, Outcome.FAILED)]
     assert "a bug" in caplog.text

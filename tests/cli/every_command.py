@@ -142,7 +142,7 @@ STATES = (
     ),
     State(
         "Superseded",
-        "Somebody applied a newer version, r8; whoever calls still means r7.",
+        "A newer version, r8, was applied; the command still means r7.",
         _in_steps(
             "Loading", "0 of 2 groups of the new version ready", observedRolloutID="r8", observedTemplateHash="b"
         ),
@@ -164,11 +164,11 @@ STATES = (
     State("Not found", "There is no Rollout of that name."),
     State(
         "No permission",
-        "A step waits for approval; whoever calls may look and do nothing else.",
+        "A step waits for approval; the user may only read.",
         _in_steps("AwaitingApproval", "step 2 of 3 waits for approval", currentStepState="StepPaused"),
         prepare=_forbid,
     ),
-    State("API server away", "Nobody answers at the server's address.", arguments=("--server", "http://127.0.0.1:1")),
+    State("API server away", "No server answers at the address.", arguments=("--server", "http://127.0.0.1:1")),
 )
 COMMANDS = (
     ("get", NAME),

@@ -91,7 +91,7 @@ def test_whoever_does_not_want_to_wait_does_not(world: World) -> None:
     world.release(**AWAITING)
     result = world.run("promote", "llama", "--timeout", "0")
     assert result.exit_code == 0
-    assert result.stdout == "rollout/llama: asked for (Approve); whether it is done tells `rollout-lws get llama`\n"
+    assert result.stdout == "rollout/llama: asked for (Approve); check the result with `rollout-lws get llama`\n"
 
 
 def test_a_promotion_in_full_may_wait_for_the_groups_of_its_step(world: World) -> None:

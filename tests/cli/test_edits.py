@@ -132,7 +132,7 @@ def test_an_edit_of_somebody_else_meanwhile_is_not_overwritten(world: World, mon
     monkeypatch.setattr(edits, "_look", then_somebody_scales)
     result = world.run("restart", "llama")
     assert result.exit_code == 1
-    assert "was changed by somebody else meanwhile" in str(result.exception)
+    assert "was changed by another client meanwhile" in str(result.exception)
     assert version_hash(lws(world)) == HASH
 
 
@@ -241,6 +241,6 @@ def test_a_hold_is_let_go_of_only_as_it_was_when_somebody_was_asked(world: World
         program.shows(lambda text: "Go on? [y/N]" in text)
         world.do(lambda: world.server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 9}}))
         program.type("y\n")
-        program.shows(lambda text: "was changed by somebody else meanwhile" in text)
+        program.shows(lambda text: "was changed by another client meanwhile" in text)
         assert program.process.wait(30) == 1
     assert KEYS.release_hold not in lws(world)["metadata"].get("annotations", {})

@@ -135,7 +135,7 @@ async def test_a_canary_that_has_just_become_ready_serves_until_the_lws_made_ane
     assert_clean(world, "v5")
 
 
-#: Half of groups and requests, until somebody approves.
+#: Half of groups and requests, until it is approved.
 HALF = {"replicas": "50%", "traffic": "50%", "pause": {}}
 
 

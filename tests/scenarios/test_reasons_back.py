@@ -106,22 +106,22 @@ async def test_a_promotion_ends_when_the_lws_is_scaled_to_zero(world: World) -> 
 
 
 RESET = (
-    "somebody reset the hold of LeaderWorkerSet llama; it was put back: remove rollingUpdateConfiguration.partition"
-    " from its manifest"
+    "another client reset the hold of LeaderWorkerSet llama; it was put back: remove"
+    " rollingUpdateConfiguration.partition from its manifest"
 )
 CONTESTED = (
-    "somebody resets the hold of LeaderWorkerSet llama within seconds each time that it is put back: it is left as it"
-    " is for now; remove rollingUpdateConfiguration.partition from its manifest, or have somebody leave the partition"
-    " alone"
+    "another client resets the hold of LeaderWorkerSet llama within seconds each time that it is put back: it is left"
+    " as it is for now; remove rollingUpdateConfiguration.partition from its manifest, or have another client leave the"
+    " partition alone"
 )
 
 
 @tells(
     {
-        Reason.HOLD_CONFLICT: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
-        " the hold is put back, so a new version would roll by itself: remove rollingUpdateConfiguration.partition from"
-        " its manifest, or have somebody leave it alone; it is put back at 00:01:19 UTC, at once when another version"
-        " is applied"
+        Reason.HOLD_CONFLICT: "another client resets the partition of LeaderWorkerSet llama within seconds each time"
+        " that the hold is put back, so a new version would roll by itself: remove"
+        " rollingUpdateConfiguration.partition from its manifest, or have another client leave it alone; it is put"
+        " back at 00:01:19 UTC, at once when another version is applied"
     },
     {EventReason.HOLD_RESET: RESET, EventReason.HOLD_CONFLICT: CONTESTED},
 )
@@ -141,10 +141,10 @@ async def test_a_hold_given_up_at_rest_is_never_silent_and_comes_back(world: Wor
 
 @tells(
     {
-        Reason.HOLD_CONFLICT: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
-        " the hold is put back, so the new version rolls by itself now: remove rollingUpdateConfiguration.partition"
-        " from its manifest, or have somebody leave it alone; it is put back once that roll is over (0 of 4 groups have"
-        " its version and are ready)"
+        Reason.HOLD_CONFLICT: "another client resets the partition of LeaderWorkerSet llama within seconds each time"
+        " that the hold is put back, so the new version rolls by itself now: remove"
+        " rollingUpdateConfiguration.partition from its manifest, or have another client leave it alone; it is put"
+        " back once that roll is over (0 of 4 groups have its version and are ready)"
     },
     {
         EventReason.ROLLED_OUT_NATIVELY: f"revision {V2} is stable: the LeaderWorkerSet rolled by itself",

@@ -213,7 +213,7 @@ async def test_an_object_that_stands_in_the_way_unseen_is_named(world: World) ->
     await world.until_state("Stalled", seconds=120)
     message = (
         f'the API server refuses to create ControllerRevision {stored}: controllerrevisions.apps "{stored}" already'
-        " exists. To go on, delete or rename what stands there if nobody needs it; it is tried again until then"
+        " exists. To go on, delete or rename the existing object if it is not needed; it is tried again until then"
     )
     assert_stalled(world, Reason.WRITE_REFUSED, message, phase="Initial")
     world.delete(CONTROLLER_REVISIONS, stored)

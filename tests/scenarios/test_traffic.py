@@ -283,7 +283,7 @@ def revert(world: World, resource: Resource, name: str, spec: dict[str, Any]) ->
     [
         (HTTP_ROUTES, ROUTE, "argocd-controller", "HTTPRoute llama", "let it ignore the rules of the route"),
         # Who only removes something owns nothing afterwards, and managedFields do not know him.
-        (SERVICES, SERVICE, "somebody", "Service llama-api", "let it ignore the selector of the Service"),
+        (SERVICES, SERVICE, "another client", "Service llama-api", "let it ignore the selector of the Service"),
     ],
 )
 async def test_who_reverts_a_release_is_answered_once_and_then_named(

@@ -62,7 +62,7 @@ async def test_a_paused_release_keeps_its_pins(
     await world.until(lambda: pin(world, resource, name) == to, "pinned again")
     assert world.state == "Paused"
     [note] = [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET]
-    assert note.startswith(f"somebody wrote over {resource.kind} {name}; it was put back: ")
+    assert note.startswith(f"another client wrote over {resource.kind} {name}; it was put back: ")
     unpin(world, resource, name)
     await world.sleep(30)
     assert (pin(world, resource, name), world.state) == (None, "Paused"), "who does it again is not raced"

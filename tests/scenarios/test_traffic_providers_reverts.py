@@ -110,7 +110,7 @@ REVERTS: tuple[Any, ...] = (
         CANARY_POOL,
         # Who only removes something owns nothing afterwards, and managedFields do not know him.
         no_pin,
-        "somebody",
+        "another client",
         (f"InferencePool {CANARY_POOL}", POOL_ADVICE),
         id="canary-pool",
     ),
@@ -118,7 +118,7 @@ REVERTS: tuple[Any, ...] = (
         BY_INGRESS, INGRESSES, CANARY_INGRESS, another_weight, "argocd-controller", INGRESS_ADVICE, id="ingress-weight"
     ),
     pytest.param(
-        BY_INGRESS, INGRESSES, CANARY_INGRESS, no_canary_ingress, "somebody", INGRESS_ADVICE, id="ingress-deleted"
+        BY_INGRESS, INGRESSES, CANARY_INGRESS, no_canary_ingress, "another client", INGRESS_ADVICE, id="ingress-deleted"
     ),
 )
 

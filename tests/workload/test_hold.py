@@ -287,12 +287,12 @@ OTHER = {"f:spec": {"f:replicas": {}}}
 @pytest.mark.parametrize(
     ("entries", "manager"),
     [
-        ([], "somebody"),
-        ([entry("hpa", 9, OTHER)], "somebody"),
+        ([], "another client"),
+        ([entry("hpa", 9, OTHER)], "another client"),
         ([entry("argocd", 3, ROLLING), entry("hpa", 9, OTHER)], "argocd"),
         ([entry("argocd", 3, ROLLING), entry("kubectl", 5, ROLLING)], "kubectl"),
         ([entry("kubectl", 5, ROLLING), entry("old", None, ROLLING)], "kubectl"),
-        ([entry("", 5, ROLLING)], "somebody"),
+        ([entry("", 5, ROLLING)], "another client"),
     ],
 )
 def test_the_last_writer_of_the_strategy_is_named(entries: list[ManagedField], manager: str) -> None:

@@ -29,7 +29,7 @@ def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
     if code == 401:
         message += "; log in again, or check the kubeconfig's user"
     elif code == 403 and _NOBODY in message:
-        message += "; nobody is logged in: check the kubeconfig's user"
+        message += "; the request had no login: check the kubeconfig's user"
     elif code == 403:
         message += _advice(message)
     return ApiError(code, str(status.get("reason") or ""), message)

@@ -46,7 +46,7 @@ def ask(
     action = _action(seen, wanted, reason)
     requested = _request(transport, rollouts, seen, wanted, action)
     if patience <= 0:
-        return f"rollout/{name}: asked for ({wanted.type}); whether it is done tells `rollout-lws get {name}`"
+        return f"rollout/{name}: asked for ({wanted.type}); check the result with `rollout-lws get {name}`"
     for rollout in follow(transport, rollouts, requested, time.monotonic() + patience):
         answer = _answered(rollout, action["id"])
         if answer == "":
@@ -70,8 +70,10 @@ def _answered(rollout: Object, request: str) -> str | None:
     if pending.get("id") == request:
         return None
     if pending:
-        return f"{pending.get('by') or 'somebody'} asked for {pending.get('type')} instead"
-    return f"{last.get('by') or 'somebody'} asked for {last.get('type')} right after it: look with `rollout-lws get`"
+        return f"{pending.get('by') or 'another client'} asked for {pending.get('type')} instead"
+    return (
+        f"{last.get('by') or 'another client'} asked for {last.get('type')} right after it: look with `rollout-lws get`"
+    )
 
 
 def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask, action: Object) -> Object:

@@ -217,7 +217,7 @@ def _patch(seen: Seen, operations: versions.Operations) -> None:
     except ApiError as error:
         if error.code in (409, 422) and _moved(seen):
             raise UsageError(
-                f"leaderworkerset/{seen.lws['metadata']['name']} was changed by somebody else meanwhile, nothing was"
+                f"leaderworkerset/{seen.lws['metadata']['name']} was changed by another client meanwhile, nothing was"
                 " changed here: look and decide again"
             ) from error
         raise

@@ -40,7 +40,7 @@ _FAREWELL_SECONDS = 1.0
 @output_option("text", "json", "jsonl")
 @with_target
 def events(name: str, watch: bool, output: str, target: Target) -> None:
-    """Tell what happened to the release of Rollout NAME: to its LeaderWorkerSets, groups, Services and routes too."""
+    """Print the events of a release of Rollout NAME, also of its LeaderWorkerSets, groups, Services and routes."""
     if watch and output == "json":
         raise click.UsageError("-w goes on and on: use -o jsonl, one document a line")
     name = release_name(name)

@@ -71,7 +71,7 @@ def find(found: Snapshot, workload: str) -> Routing:
 def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
     """Names of usable Services, sorted, and why others that select the leaders are unusable."""
     leaders, lws = _leaders(found), found.workload(workload)
-    assert lws is not None, "who looks for its routes has seen it"
+    assert lws is not None, "only called for an LWS that was read"
     fit: list[str] = []
     unfit: list[str] = []
     for name in _selecting(found, services.SELECTING, leaders.get(workload, ())):

@@ -44,7 +44,7 @@ def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[P
     half = replicas // 2
     first = f"{FIRST_SHARE}%" if FIRST_SHARE * replicas <= 100 and not strategy.updates_regular else "auto"
     share = ", in proportion to groups" if first == "auto" and routed else ""
-    made = [Proposed(1, first, None, f"one group{share}, until somebody approves")]
+    made = [Proposed(1, first, None, f"one group{share}, until it is approved")]
     if half > 1:
         quarter = replicas // 4
         if quarter > 1:

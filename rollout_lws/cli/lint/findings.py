@@ -67,7 +67,7 @@ CODES: dict[str, Code] = {
     "LWS308": Code(_WARNING, "a deadline shorter than a start may take"),
     "LWS309": Code(_WARNING, "a step that takes more than half as many groups again"),
     "LWS310": Code(_WARNING, "a pause that is never waited for"),
-    "LWS311": Code(_WARNING, "a release in which nobody ever looks"),
+    "LWS311": Code(_WARNING, "a release without any pause"),
     "LWS312": Code(_WARNING, "leaders that end at once when they are deleted"),
     "LWS313": Code(_WARNING, "a Service that sends requests to groups that are not ready"),
     "LWS314": Code(_WARNING, "a manifest and an autoscaler that both set the number of groups"),

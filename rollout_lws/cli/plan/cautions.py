@@ -73,7 +73,7 @@ def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
     if not asked:
         return
     queue = queue_of(d.stable.workload)
-    waits = "what has no room waits, and is told as waiting"
+    waits = "groups without room wait, and are reported as waiting"
     if queue:
         yield f"Kueue admits groups by queue {queue}: whether it has quota for {asked} is not known here; {waits}"
     else:
@@ -141,7 +141,7 @@ def _deadline(d: Draft, plan: Plan) -> Iterator[str]:
     if plan.loads.typical > limit:
         yield (
             f"a group loads for {short(plan.loads.typical)}, longer than progressDeadlineSeconds ({limit:.0f} s): each"
-            " step would be told as failed; raise it"
+            " step would be reported as failed; raise it"
         )
 
 

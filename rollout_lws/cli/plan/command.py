@@ -28,7 +28,7 @@ from rollout_lws.kubeconfig.target import Target
 def plan(
     name: str | None, files: tuple[str, ...], output: str, load_time: float | None, offline: bool, target: Target
 ) -> None:
-    """Tell step by step what a release by Rollout NAME will be, or what applying FILE would lead to.
+    """Show step by step what a release by Rollout NAME will do, or what applying FILE would lead to.
 
     Nothing is written. Ends with 1 where the release would be refused.
     """

@@ -119,7 +119,7 @@ def make(
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:
     """Startup times of the current ready groups; without any, the longest in the status."""
     if told is not None:
-        return LoadTimes((told,), "as told")
+        return LoadTimes((told,), "as given")
     known = [
         (group.ready_since - created).total_seconds()
         for facts in (o.stable, o.canary)

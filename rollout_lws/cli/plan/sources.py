@@ -69,7 +69,7 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
         if meant:
             raise
         why = str(error).partition(";")[0]
-        told = (f"no cluster answered ({why}), so this is told from the files alone",)
+        told = (f"no cluster answered ({why}), so this plan is from the files alone",)
         return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False, told=told)
     return Sources(found, given, transport.namespace, asked=True, told=tuple(_unknown(found)))
 
@@ -150,7 +150,7 @@ def _checked(rollout: Object) -> Rollout:
     except ValidationError as error:
         first, *more = error.errors(include_url=False)
         place = ".".join(str(part) for part in first["loc"])
-        others = f" (and {len(more)} more: rollout-lws lint tells all)" if more else ""
+        others = f" (and {len(more)} more: rollout-lws lint lists all)" if more else ""
         raise UsageError(
             f"rollout/{rollout['metadata']['name']} would be refused by the API server: {place}: {first['msg']}{others}"
         ) from error

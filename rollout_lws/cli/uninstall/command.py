@@ -23,7 +23,7 @@ from rollout_lws.kubeconfig.target import Target
 
 @click.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, whatever rolls.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be done, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @click.option(
     "--timeout",
     type=DURATION,

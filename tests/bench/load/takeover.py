@@ -113,7 +113,7 @@ async def takeovers(stage: Stage, fleet: str, rollouts: int, approvals: int) -> 
             found.append(await _struck(stage, fate, (leader, other), fleet, rollouts, approvals))
             if fate.returns is not None:
                 await fate.returns(stage, leader)
-                await leader.running.logged("leads no longer", _WAITS_SECONDS)
+                await leader.running.logged("lost leader election", _WAITS_SECONDS)
             else:
                 await leader.running.process.wait()
                 leader = await stack.enter_async_context(stage.candidate(leader.door))

@@ -44,7 +44,7 @@ ASK = "ask an administrator for a role that may"
         (AS, f"; {ASK} impersonate users in the cluster"),
         (
             'forbidden: User "system:anonymous" cannot get path "/apis"',
-            "; nobody is logged in: check the kubeconfig's user",
+            "; the request had no login: check the kubeconfig's user",
         ),
         ('admission webhook "policy" denied the request: images need a digest', ""),
         ('pods "a" is forbidden: exceeded quota: gpus', ""),

@@ -171,9 +171,9 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (invalid, Name.ROLLOUT, f"Rollout/{NAME}", "disableGenerateCanaryService"),
     (nobody_ever, Name.CONTROLLER, f"Rollout/{NAME}", "no controller has seen this Rollout: is a controller running"),
     (nobody_any_more, Name.CONTROLLER, f"Rollout/{NAME}", "its generation 2 has not been seen (last seen: 1)"),
-    (nobody_approves, Name.CONTROLLER, f"Rollout/{NAME}", "nobody does what is to be done now"),
+    (nobody_approves, Name.CONTROLLER, f"Rollout/{NAME}", "no controller makes the pending write"),
     (nobody_answers, Name.CONTROLLER, f"Rollout/{NAME}", "Abort by ann has not been answered"),
-    (nobody_releases, Name.CONTROLLER, f"Rollout/{NAME}", "nobody does what is to be done now"),
+    (nobody_releases, Name.CONTROLLER, f"Rollout/{NAME}", "no controller makes the pending write"),
     (no_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
     (deleted_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
     (owned, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", OWNED),
@@ -204,7 +204,7 @@ async def test_a_capacity_that_is_refused_is_mended_in_the_rollout(world: World)
     assert_names(refused, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "use capacity InPlace or ExtraWorkload")
     assert refused.next == (f"kubectl edit rollouts.rollouts.kruise.io {NAME}",)
     assert (last.name, last.state) == (Name.RELEASE, State.WAITING), told(found)
-    assert last.found.startswith("none is on: the version that the LeaderWorkerSet asks for waits"), told(found)
+    assert last.found.startswith("none is on: the LeaderWorkerSet's new version waits"), told(found)
 
 
 async def test_a_surge_of_its_own_is_cautioned_about_where_kueue_queues_the_lws(world: World) -> None:

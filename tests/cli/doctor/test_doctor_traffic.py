@@ -184,15 +184,20 @@ async def other_annotations(world: World) -> None:
 _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = (
     (no_service, Name.SERVICE, f"Service/{SERVICE}", "does not exist"),
     (no_canary_service, Name.SERVICE, f"Service/{SERVICE}-canary", "does not exist, but step 1 sends requests there"),
-    (repinned, Name.SERVICE, f"Service/{SERVICE}", "somebody has changed the selector that the release wrote"),
+    (repinned, Name.SERVICE, f"Service/{SERVICE}", "another client has changed the selector that the release wrote"),
     (pinned_to_nobody, Name.SERVICE, f"Service/{SERVICE}", "is pinned to a version that has no pods"),
     (no_route, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not exist"),
-    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "somebody has written over what the release wrote"),
+    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "another client has written over what the release wrote"),
     (refs_not_resolved, Name.ROUTE, f"HTTPRoute/{ROUTE}", "ResolvedRefs is False (BackendNotFound)"),
     (not_accepted, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is False (NotAllowedByListeners)"),
     (no_picker, Name.ROUTE, f"HTTPRoute/{ROUTE}", f"InferencePool {CANARY_POOL}: Gateway default/inference"),
     (no_ingress, Name.ROUTE, f"Ingress/{INGRESS}", "does not exist"),
-    (other_annotations, Name.ROUTE, f"Ingress/{INGRESS}-canary", "somebody has written over what the release wrote"),
+    (
+        other_annotations,
+        Name.ROUTE,
+        f"Ingress/{INGRESS}-canary",
+        "another client has written over what the release wrote",
+    ),
 )
 
 

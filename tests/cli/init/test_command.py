@@ -47,7 +47,7 @@ spec:
           gracePeriodSeconds: 3 # for routers to act on a change
           drainSeconds: 30 # for requests that run on a group that goes: your longest answer
       steps:
-        # One group, until somebody approves.
+        # One group, until it is approved.
         - replicas: 1
           traffic: 10%
           pause: {} # no duration: wait for an approval

@@ -495,12 +495,12 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a pause of the promotion": (
         "LWS310",
         plain("        - replicas: 100%", "        - replicas: 100%\n          »pause: {}"),
-        "step 3, the last one of 100%, is the promotion itself and asks nobody",
+        "step 3, the last one of 100%, is the promotion itself and waits for no approval",
     ),
     "nobody looks": (
         "LWS311",
         plain("      steps:", "      »steps:", "pause: {}", "pause: {duration: 0}", "duration: 600", "duration: 0"),
-        "no step waits for anybody or any time",
+        "no step waits for an approval or a time",
     ),
     "an end at once": (
         "LWS312",

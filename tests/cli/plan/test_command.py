@@ -27,7 +27,7 @@ llama  LeaderWorkerSet/llama  ns default   4 groups of 2 pods, capacity ExtraWor
 Change        none yet: this is how the next version would be released
 GPU           32 now   48 at peak (step 2)   32 after
 Model loads   6, 6 one after the other, at most 2 groups more than today
-Takes         about 1h, and the time until step 2 is approved; a group loads for about 10m, as told
+Takes         about 1h, and the time until step 2 is approved; a group loads for about 10m, as given
 
 STEP        NEW   OLD   LOADS    GPU   SHARE   LOAD NEW   LOAD OLD   BUSIEST   TAKES   THEN        WAY BACK
 1           1     4     1        40    20%     0.80       0.80       1.00      10m3s   pause 2s    at once
@@ -320,7 +320,7 @@ def test_without_a_cluster_files_will_do_unless_one_is_meant(tmp_path: Path, mon
     monkeypatch.setenv("KUBECONFIG", missing)
     result = run("-f", "-", stdin=given)
     assert result.exit_code == 0
-    assert "so this is told from the files alone" in result.stdout
+    assert "so this plan is from the files alone" in result.stdout
     assert isinstance(run("-f", "-", "--kubeconfig", missing, stdin=given).exception, UsageError)
 
 

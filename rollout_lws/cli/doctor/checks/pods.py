@@ -82,8 +82,8 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     if not found and complained is None:
         return ok(Name.CONTAINERS, about, "no container fails")
     by_itself = (
-        "the kubelet tries it again, and LeaderWorkerSet makes a group anew whose pod fails; this version does not get"
-        " ready by that"
+        "the kubelet restarts it, and LeaderWorkerSet recreates a group whose pod fails; that does not make this"
+        " version ready"
     )
     if not found and complained is not None:
         steps = (case.itself("abort"), case.kubectl(f"get pods -l {LWS_NAME}={side.name}"))

@@ -64,7 +64,7 @@ def controller(case: Case) -> Link:
         return unread
     before, now = case.facts.owed, case.owed
     if now and before is not None and now & before:
-        return _absent(case, about, f"nobody does what is to be done now, {min(now & before).text}", waits=False)
+        return _absent(case, about, f"no controller makes the pending write, {min(now & before).text}", waits=False)
     if now:
         return _absent(case, about, f"a controller has this to do now: {min(now).text}", waits=True)
     return ok(Name.CONTROLLER, about, f"has seen generation {generation} and has nothing left to do now")
@@ -75,7 +75,7 @@ def _unanswered(case: Case) -> tuple[str, bool] | None:
     asked = case.d.status.requested_action
     if asked is None or asked.type in _KEPT:
         return None
-    who = asked.by or "somebody"
+    who = asked.by or "a user"
     # A request without a time gets the interval between two looks.
     waits = case.facts.owed is None if asked.at is None else (case.now - asked.at).total_seconds() < PATIENCE
     return f"{asked.type} by {who} has not been answered", waits
@@ -121,7 +121,7 @@ def release(case: Case) -> Link:
             about,
             f"step {summary.step or '?'} waits for approval",
             f"no user: {case.standing}; {case.requests}",
-            "nothing, until somebody approves",
+            "nothing, until it is approved",
             tuple(case.itself(verb) for verb in FOR_A_PERSON[Reason.AWAITING_APPROVAL]),
         )
     if case.is_on:
@@ -141,7 +141,7 @@ def release(case: Case) -> Link:
             Name.RELEASE,
             State.WAITING,
             about,
-            "none is on: the version that the LeaderWorkerSet asks for waits, and what is in its way is told above",
+            "none is on: the LeaderWorkerSet's new version waits; the links above say why",
             f"no user: {case.standing}; {case.requests}",
             "it is released as soon as that is mended",
         )

@@ -58,7 +58,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is mended", steps)
     drifted = next((each for each in state.objects if each.drifted), None)
     if drifted is not None:
-        text = f"somebody has written over what the release wrote in {drifted.ref}: {router.spec.advice}"
+        text = f"another client has written over what the release wrote in {drifted.ref}: {router.spec.advice}"
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
@@ -143,7 +143,7 @@ def autoscaler(case: Case) -> Link | None:
         text = f"{_names(scaling)} scale {about} at the same time: delete all but one"
         return _conflict(case, scaling[0], text, "each undoes what the other does")
     if drifted or recent:
-        who = recent[-1].manager if recent else "somebody"
+        who = recent[-1].manager if recent else "another client"
         text = f"{who} writes over the bounds that the release holds: have it leave minReplicas and maxReplicas alone"
         return _conflict(case, (drifted or list(known))[0], text, "the hold is put back, each time later")
     if left:

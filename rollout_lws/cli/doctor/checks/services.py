@@ -58,7 +58,7 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
         users = f"all users of {selector.ref}: nothing answers them"
         return Link(Name.SERVICE, State.BROKEN, about, text, users, "nothing, until it is made anew", steps)
     if selector.drifted:
-        text = f"somebody has changed the selector that the release wrote: {selector.ignore}"
+        text = f"another client has changed the selector that the release wrote: {selector.ignore}"
         return Link(Name.SERVICE, State.BROKEN, about, text, case.users(workload), "the controller puts it back", steps)
     # While groups of one version terminate, pods of the other one may answer for it, so consider both.
     known = [pod for each in case.facts.sides for pod in (*each.leaders, *each.pods)]
@@ -166,7 +166,7 @@ def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Po
         State.BROKEN if late else State.WAITING,
         about,
         f"Service {name} selects {len(ready)} ready pods, and its EndpointSlices {part}",
-        f"users of Service {name}: nobody sends them there",
+        f"users of Service {name}: they get no requests from it",
         "the EndpointSlice controller lists them when it acts: is kube-controller-manager running?",
         (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
     )

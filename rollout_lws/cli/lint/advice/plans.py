@@ -43,15 +43,15 @@ def _pauses(release: Release) -> Iterator[Finding]:
         yield release.manifest.found(
             "LWS310",
             (*at, last - 1, "pause"),
-            f"step {last}, the last one of 100%, is the promotion itself and asks nobody: remove its pause, or put it"
-            " into a step before",
+            f"step {last}, the last one of 100%, is the promotion itself and waits for no approval: remove its pause,"
+            " or put it into a step before",
         )
     waiting = steps[:-1] if promotes else steps
     if all(step.pause.duration == 0 for step in waiting):
         yield release.manifest.found(
             "LWS311",
             at,
-            "no step waits for anybody or any time, so a version that is ready and answers badly reaches all groups:"
+            "no step waits for an approval or a time, so a version that is ready and answers badly reaches all groups:"
             " give a step `pause: {}` for an approval, or `pause: {duration: SECONDS}`",
         )
 

@@ -94,12 +94,6 @@ def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -
     return stored(items(transport, CONTROLLER_REVISIONS, labelSelector=selector), rollouts.group)
 
 
-def todays_hashes(known: Iterable[Stored]) -> dict[str, str]:
-    """Our hash of each stored version, by the controller's; a controller of another release may hash differently."""
-    read = ((each.template_hash, stored_version(each.members)) for each in known)
-    return {found: version.template_hash for found, version in read if version is not None}
-
-
 def version_hash(lws: Object) -> str:
     """Our hash of the version in an LWS's spec."""
     return typed(lws, LeaderWorkerSet).version.template_hash

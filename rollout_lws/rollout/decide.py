@@ -54,8 +54,8 @@ def _decided(observation: Observation) -> Draft:
 def _rules(d: Draft) -> Draft:
     refusal = cannot_manage(d)
     d = d.set(phase=d.status.phase or Phase.INITIAL)
-    # A Rollout that is deleted or disabled finishes its release first, so its version hashes must be current.
-    d = native_rollout.follow_revision(history.drop_doubles(history.follow_hashes(d)))
+    # A Rollout that is deleted or disabled finishes its release first, so its revisions must be current.
+    d = native_rollout.follow_revision(history.drop_doubles(d))
     if detach.deleting(d):
         return detach.leave(d, Ending.DELETED)
     if d.o.rollout.spec.disabled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from heapq import nlargest
 from itertools import chain, combinations, count
@@ -89,24 +89,17 @@ def drop_doubles(d: Draft) -> Draft:
 
 
 def _doubles(d: Draft) -> list[ControllerRevision]:
-    """The older of two records of one version, unless its annotation is the only link to a hash in the status."""
-    known = _known(d)
-    pairs = [pair for pair in combinations(_latest(d), 2) if _may_be_one(d, *pair, known)]
+    """The older of two records of one version."""
+    pairs = [pair for pair in combinations(_latest(d), 2) if _annotated(d, pair[0]) == _annotated(d, pair[1])]
     # Hashing takes time: only these records, and each once.
     candidates = {each.metadata.name: each for pair in pairs for each in pair}
-    hashes = {name: hash_of(each) for name, each in candidates.items()}
+    hashes = {name: _hash_of(each) for name, each in candidates.items()}
     found = {
         former.metadata.name: former
         for latter, former in pairs
         if hashes[former.metadata.name] == hashes[latter.metadata.name] != ""
     }
     return list(found.values())
-
-
-def _may_be_one(d: Draft, latter: ControllerRevision, former: ControllerRevision, known: Set[str]) -> bool:
-    before, after = _annotated(d, former), _annotated(d, latter)
-    # A version that gets another hash keeps its revision number.
-    return before == after or (former.revision == latter.revision and before not in known)
 
 
 def _standing(d: Draft) -> Iterator[ControllerRevision]:
@@ -151,52 +144,7 @@ def note_left(d: Draft, ending: Ending) -> Draft:
     return d
 
 
-def follow_hashes(d: Draft) -> Draft:
-    """Updates the hashes on record to the current hash function.
-
-    Another release of this controller may recognise more spellings as equal, so its hash of a version differs. Without
-    this rule the version would look new in the middle of its own release. The versions themselves are stored. Their
-    annotations follow after the status: until then only they tell which version the status means.
-    """
-    status = d.status
-    if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.workload.metadata.uid:
-        return d
-    known = _known(d)
-    told = {_annotated(d, each) for each in _standing(d)}
-    if d.version.template_hash not in known:
-        by_age = sorted((each for each in d.o.history if _annotated(d, each) in known), key=_age)
-        named = {_annotated(d, each): each for each in by_age}
-        today = {before: after for before, each in named.items() if (after := hash_of(each))}
-        if any(before != after for before, after in today.items()):
-            d = _rename(d, today)
-    elif known - told:
-        for each in _latest(d):
-            if (hashed := hash_of(each)) in known - told:
-                d = _note(d, each, "the version has another hash today", {d.keys.template_hash: hashed})
-    return d
-
-
-def _known(d: Draft) -> Set[str]:
-    """The version hashes in the status."""
-    known = {each.template_hash for each in (d.status.stable, d.status.aborted) if each}
-    return known | ({d.status.observed_template_hash} if d.status.observed_template_hash else set())
-
-
-def _rename(d: Draft, today: Mapping[str, str]) -> Draft:
-    def renamed(record: Any) -> Any:
-        if record is None or record.template_hash not in today:
-            return record
-        return record.model_copy(update={"template_hash": today[record.template_hash]})
-
-    observed = d.status.observed_template_hash
-    return d.set(
-        stable=renamed(d.status.stable),
-        aborted=renamed(d.status.aborted),
-        observed_template_hash=today.get(observed, observed) if observed else observed,
-    )
-
-
-def hash_of(stored: ControllerRevision) -> str:
+def _hash_of(stored: ControllerRevision) -> str:
     """The current hash of a stored version; "" if the record is unreadable."""
     version = recorded_version(stored)
     return version.template_hash if version is not None else ""
@@ -211,7 +159,7 @@ def stored_as(d: Draft, template_hash: str) -> ControllerRevision | None:
     told = [each for each in _standing(d) if _annotated(d, each) == template_hash]
     if told:
         return max(told, key=_age)
-    return next((each for each in _latest(d) if hash_of(each) == template_hash), None)
+    return next((each for each in _latest(d) if _hash_of(each) == template_hash), None)
 
 
 def _note(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,25 +175,6 @@ def test_undo_of_a_surge_aborts_first_so_that_requests_go_before_the_groups_do(w
     assert last.startswith("leaderworkerset/llama has revision 1 again")
     assert world.status()["phase"] == "Aborted"
     assert version_hash(lws(world)) == old
-
-
-def test_a_controller_of_another_release_is_understood(world: World) -> None:
-    """It calls the version that the LWS asks for otherwise, and serves it."""
-    live = manifests.workload()["spec"]
-    version = stored_version({name: live[name] for name in ("leaderWorkerTemplate", "networkConfig") if name in live})
-    body = history_body(
-        replace(version, template_hash="theirs"),
-        KEYS,
-        rollout="llama",
-        namespace="default",
-        owner={"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"},
-        number=1,
-        revision="lws-1",
-    )
-    world.do(lambda: world.server.create(CONTROLLER_REVISIONS, body))
-    world.release(**HEALTHY | {"observedTemplateHash": "theirs", "stable": {"templateHash": "theirs"}})
-    assert "no other version of the history was ever stable" in str(world.run("undo", "llama").exception)
-    assert "the next version rolls at once" in world.run("release-hold", "llama", "-y").stdout
 
 
 def test_the_hold_is_let_go_of_only_by_whoever_says_that_it_is_meant(world: World) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
@@ -17,7 +17,7 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.options import rollout_argument, with_target
-from rollout_lws.cli.releases import stored_versions, todays_hashes, version_hash
+from rollout_lws.cli.releases import stored_versions, version_hash
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, recorded_capacity, release_name
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.cli.watch.stream import follow
@@ -180,16 +180,13 @@ def _look(name: str, target: Target) -> Seen:
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, release_name(name))
     known = stored_versions(transport, rollouts, rollout)
-    hashes = todays_hashes(known)
 
     def told(record: str) -> str:
-        found = str(((rollout.get("status") or {}).get(record) or {}).get("templateHash") or "")
-        return hashes.get(found, found)
+        return str(((rollout.get("status") or {}).get(record) or {}).get("templateHash") or "")
 
     lws = fetch_workload(transport, rollout)
     live = version_hash(lws)
-    renamed = [replace(each, template_hash=hashes[each.template_hash]) for each in known]
-    return Seen(transport, rollouts, rollout, lws, renamed, live, told("stable") or live, told("aborted"))
+    return Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"))
 
 
 #: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.

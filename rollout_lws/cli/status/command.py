@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
@@ -13,9 +13,8 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
-from rollout_lws.cli.releases import stored_versions, todays_hashes
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, release_name, summary, words
-from rollout_lws.cli.status.gate import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
+from rollout_lws.cli.status.gate import Goal, Pin, Verdict, id_of, id_on, judge, judge_id, not_seen, pin
 from rollout_lws.cli.view import moment, plain, sentences
 from rollout_lws.cli.watch.stream import follow, wait_out
 from rollout_lws.errors import ApiError, Unreachable
@@ -102,7 +101,6 @@ class Gate:
     #: Whether the LWS or the status has carried the awaited id, and the id on the LWS at the last look.
     _known: bool = False
     _carried: str = ""
-    _today: dict[str, str] = field(default_factory=dict)
 
     def look(self, rollout: Object) -> Verdict | None:
         """The verdict on this Rollout, None to keep waiting."""
@@ -117,9 +115,7 @@ class Gate:
             if not self._is_about(rollout):
                 return None
             self._pinned = pin(rollout, workload)
-        if is_stranger(rollout, self._pinned, self._today):
-            self._today |= {rollout["status"]["observedTemplateHash"]: "", **self._hashes(rollout)}
-        return judge(rollout, self.goal, self._pinned, self._today, fail_on_capacity=self.fail_on_capacity)
+        return judge(rollout, self.goal, self._pinned, fail_on_capacity=self.fail_on_capacity)
 
     def why_not(self, rollout: Object) -> str:
         """Why there is no verdict on ``rollout`` yet."""
@@ -147,13 +143,6 @@ class Gate:
 
     def _is_about(self, rollout: Object) -> bool:
         return self.release is None or id_of(rollout) == self.release
-
-    def _hashes(self, rollout: Object) -> dict[str, str]:
-        """Our hash of each stored version, by the controller's; {} when the history cannot be read."""
-        try:
-            return todays_hashes(stored_versions(self.transport, self.rollouts, rollout))
-        except (ApiError, Unreachable):
-            return {}
 
 
 def _line(rollout: Object) -> str:

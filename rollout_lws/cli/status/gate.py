@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,17 +96,6 @@ def has_ended(rollout: Object, pinned: Pin | None) -> bool:
     return pinned is None or is_made_anew(rollout, pinned) or not not_seen(rollout, pinned)
 
 
-def is_stranger(rollout: Object, pinned: Pin, today: Mapping[str, str]) -> bool:
-    """Whether only the history can tell if the status reports on the pinned version.
-
-    A controller of another release may hash a version differently than this one. That does not matter while the LWS is
-    unchanged since the pin; after an edit, ``today`` has our hash of a version by the controller's.
-    """
-    status = rollout.get("status") or {}
-    seen = status.get("observedTemplateHash")
-    return bool(seen) and seen not in (pinned.template_hash, *today) and not _of_pinned_spec(status, pinned)
-
-
 def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
     return int(status.get("observedWorkloadGeneration") or 0) == pinned.workload_generation
 
@@ -137,9 +125,7 @@ def judge_id(rollout: Object, workload: Object, group: str, wanted: str, *, know
     return Verdict(6, "superseded", f"rollout/{name}: release {carried or told} took the place of {wanted}")
 
 
-def judge(
-    rollout: Object, goal: Goal, pinned: Pin, today: Mapping[str, str], *, fail_on_capacity: bool = False
-) -> Verdict | None:
+def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = False) -> Verdict | None:
     """None to keep waiting: the controller has not observed the pinned version, or its release is in progress."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if is_made_anew(rollout, pinned):
@@ -148,7 +134,7 @@ def judge(
     if not_seen(rollout, pinned):
         return None
     seen = status.get("observedTemplateHash")
-    if seen and not _of_pinned_spec(status, pinned) and today.get(seen, seen) != pinned.template_hash:
+    if seen and not _of_pinned_spec(status, pinned) and seen != pinned.template_hash:
         return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
     found = _ended(name, rollout, goal) or _under_way(name, rollout, goal)
     if found is None and fail_on_capacity and goal.word != "aborted":

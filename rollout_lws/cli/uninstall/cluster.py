@@ -15,10 +15,8 @@ from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Workloads, detachments, revision
 from rollout_lws.cli.uninstall.inventory import definitions_of, leases, our_groups, removal
 from rollout_lws.cli.uninstall.plan import Controller, Plan
-from rollout_lws.cli.versions import stored
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
-    CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEFAULT_API_GROUP,
     DEPLOYMENTS,
@@ -137,7 +135,7 @@ def _workloads(transport: Transport, group: str, rollouts: Iterable[Object]) -> 
         if place in named or (not canary and (own.original in marks or own.held in marks)):
             chosen[place] = lws
     if not chosen:
-        return Workloads(chosen, {}, {}, {})
+        return Workloads(chosen, {}, {})
     sets = listed(transport, STATEFUL_SETS, labelSelector=LWS_NAME)
     wanted = {(each["metadata"]["namespace"], each["metadata"]["name"]): revision(each) for each in sets}
     running: dict[Place, list[str]] = {}
@@ -145,9 +143,4 @@ def _workloads(transport: Transport, group: str, rollouts: Iterable[Object]) -> 
         meta = pod["metadata"]
         if not meta.get("deletionTimestamp"):
             running.setdefault((meta["namespace"], meta["labels"][LWS_NAME]), []).append(revision(pod))
-    kept: dict[Place, list[Object]] = {}
-    for record in listed(transport, CONTROLLER_REVISIONS, labelSelector=own.history):
-        meta = record["metadata"]
-        kept.setdefault((meta["namespace"], meta["labels"][own.history]), []).append(record)
-    history = {place: stored(records, group) for place, records in kept.items()}
-    return Workloads(chosen, wanted, running, history)
+    return Workloads(chosen, wanted, running)

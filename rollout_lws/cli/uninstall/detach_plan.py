@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any
 
 from rollout_lws.api.resources import Keys, keys
-from rollout_lws.cli.releases import todays_hashes, typed, version_hash
+from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
-from rollout_lws.cli.versions import Stored, containers
+from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
@@ -87,14 +87,11 @@ class Detachment:
 
 @dataclass(frozen=True, slots=True)
 class Workloads:
-    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run;
-    ``history`` are stored versions by the place of their Rollout.
-    """
+    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run."""
 
     sets: Mapping[Place, Object]
     wanted: Mapping[Place, str]
     running: Mapping[Place, Sequence[str]]
-    history: Mapping[Place, Sequence[Stored]]
 
 
 def detachments(group: str, rollouts: Iterable[Object], workloads: Workloads) -> tuple[Detachment, ...]:
@@ -182,16 +179,12 @@ def _detachment(group: str, rollout: Object, place: Place, workloads: Workloads)
 
 def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs: str) -> Roll | None:
     aborted = (rollout.get("status") or {}).get("aborted") or {}
-    today: Mapping[str, str] = {}
-    if version_hash(workloads.sets[place]) != runs:
-        # A controller of another version may hash differently; what it has stored tells which version it meant.
-        today = todays_hashes(workloads.history.get(_place(rollout), ()))
     # In a release groups differ, and all are of one version before it is left.
     running = workloads.running.get(place, ()) if _fate(rollout) is Fate.NONE else ()
     wanted = workloads.wanted.get(place, "")
-    found = pending_roll(workloads.sets[place], group, runs=today.get(runs, runs), wanted=wanted, running=running)
+    found = pending_roll(workloads.sets[place], group, runs=runs, wanted=wanted, running=running)
     left = str(aborted.get("templateHash") or "")
-    if found is None or today.get(left, left) != found.version:
+    if found is None or left != found.version:
         return found
     return replace(found, aborted=str(aborted.get("reason") or aborted.get("message") or "aborted"))
 

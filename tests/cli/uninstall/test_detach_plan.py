@@ -9,7 +9,6 @@ import pytest
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Fate, Roll, Workloads, detachments, restoring_patch
 from rollout_lws.cli.uninstall.plan import outlook, rolling
-from rollout_lws.cli.versions import Stored
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
@@ -26,7 +25,7 @@ ROLLS = Roll(WAITS, (NEW,), 4, 1)
 
 def foretold(workload: Object | None, *rollouts: Object, **known: Any) -> tuple[Detachment, ...]:
     sets = {PLACE: workload} if workload else {}
-    facts: dict[str, Any] = {"wanted": {}, "running": {}, "history": {}}
+    facts: dict[str, Any] = {"wanted": {}, "running": {}}
     return detachments(GROUP, rollouts, Workloads(sets, **facts | known))
 
 
@@ -71,15 +70,6 @@ def test_the_users_own_strategy_says_how_fast(users: Object, replicas: int, roll
     workload["spec"]["replicas"] = replicas
     (each,) = foretold(workload, rollout())
     assert (each.roll and (each.roll.groups, each.roll.unavailable, each.roll.surge)) == roll
-
-
-def test_a_version_that_another_controller_hashed_otherwise_is_still_the_same() -> None:
-    members = {"leaderWorkerTemplate": HELD["spec"]["leaderWorkerTemplate"]}
-    history = {PLACE: [Stored(1, "theirs", "rev-1", "", members)]}
-    (each,) = foretold(HELD, rollout(stable={"templateHash": "theirs", "revision": "rev-1"}), history=history)
-    assert each.roll is None
-    (each,) = foretold(WAITING, rollout(stable={"templateHash": "theirs", "revision": "rev-1"}), history=history)
-    assert each.roll == ROLLS
 
 
 def test_groups_that_lws_itself_would_renew_are_foretold_too() -> None:

@@ -243,7 +243,7 @@ def test_a_version_that_comes_when_the_rollout_is_gone_is_told_of_the_workload(w
 
 
 def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Plan:
-    found: tuple[Detachment, ...] = detachments(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}, {}))
+    found: tuple[Detachment, ...] = detachments(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}))
     return Plan(found, Controller(HOME, CONTROLLER, **controller) if controller else Controller())
 
 

@@ -15,7 +15,7 @@ from rollout_lws.objects.writes import Delete
 from rollout_lws.rollout.draft import Advance, Draft
 from rollout_lws.rollout.gates import capacity, pause, pins, room, routes, table
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
-from rollout_lws.rollout.groups.step_batch import step_batch
+from rollout_lws.rollout.gates.capacity import step_batch
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.routing.route_result import DONE, Routed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import StepRecord, StepState, SummaryState
-from rollout_lws.capacity.batches import Batch
+from rollout_lws.capacity.batches import Batch, batch, wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting, aborts
 from rollout_lws.rollout.groups.crash_loops import churning, quiet_at
@@ -23,6 +23,14 @@ from rollout_lws.workload.revisions import target_revision
 
 #: How a release that waits for groups continues.
 WHEN_READY = "it goes on when its groups become ready"
+
+
+def step_batch(d: Draft) -> Batch:
+    """The state of the current step's groups."""
+    # A plan shortened while paused applies only after resuming.
+    index = max(1, min(d.sub.current_step_index, len(d.strategy.steps)))
+    wanted = wanted_groups(d.strategy, index, d.replicas)
+    return batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 
 
 def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:

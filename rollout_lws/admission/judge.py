@@ -16,7 +16,7 @@ from rollout_lws.errors import Unreadable
 from rollout_lws.observe.observer import observe, posted, supposed
 from rollout_lws.observe.world import World
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
-from rollout_lws.workload.hold import borrowed
+from rollout_lws.workload.hold import hold_record
 
 #: The cached state of a namespace; None while the caches fill.
 Namespaces = Callable[[str], World | None]
@@ -83,7 +83,7 @@ def _workload(rule: Rule, asked: Request) -> Seen:
     whole: dict[str, Any] = msgspec.json.decode(asked.object) if rule is Rule.HOLD else {}
 
     def seen(world: World, now: datetime) -> Decide:
-        mark = borrowed(before, world.keys)
+        mark = hold_record(before, world.keys)
         by = mark.by if mark is not None else ""
         ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
         o = None if ours is None else observe(world, ours.metadata.name, now)

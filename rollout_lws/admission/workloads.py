@@ -16,7 +16,7 @@ from rollout_lws.rollout.preflight import claims_changed, unsafe_pending
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.targets.target import Target
-from rollout_lws.workload.hold import HOLD, borrowed, kept, slips_in, stands
+from rollout_lws.workload.hold import HOLD, hold_record, kept, slips_in, stands
 
 Object = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ def pending(o: Observation, before: Target, after: Target) -> Response:
 
 def _in_care(o: Observation, before: Target, after: Target) -> bool:
     """Whether this Rollout holds the LWS, and the user neither breaks the glass nor deletes it."""
-    mark = borrowed(before, o.keys)
+    mark = hold_record(before, o.keys)
     ours = mark is not None and mark.by == o.rollout.metadata.uid and stands(before, o.keys)
     return ours and not after.metadata.terminating and after.metadata.annotations.get(o.keys.release_hold) != "true"
 

@@ -121,7 +121,7 @@ class Reconciler:
         if failure is not None:
             self._failed(key, failure)
             return
-        if decision.only_tells:
+        if decision.report_only:
             self.queue.add(key)
             return
         self.queue.forget(key)

@@ -35,7 +35,7 @@ def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     services = mentioning(world.noted_services(uid), keys.original, uid)
     names = _names(rollout, keys, services)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
-    routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.ghosts)
+    routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.deleted_uids)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
     objects = {resource: mentioning(world.every(resource), keys.original, uid) for resource in kinds}

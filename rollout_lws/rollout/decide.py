@@ -25,7 +25,7 @@ from rollout_lws.rollout.lifecycle import (
     native_rollout,
     steps,
 )
-from rollout_lws.rollout.lifecycle.rollback import tell_way_back
+from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import cannot_manage
 from rollout_lws.rollout.reasons import Ending, Reason
@@ -38,7 +38,7 @@ from rollout_lws.workload.revisions import target_revision
 
 def decide(observation: Observation) -> Decision:
     """Decides what one Rollout needs now. Pure: the same observation always gives the same decision."""
-    told = report.tell_refusal(observation)
+    told = report.report_refusal(observation)
     if told is not None:
         return told
     return report.finish(_decided(observation))
@@ -47,8 +47,8 @@ def decide(observation: Observation) -> Decision:
 def _decided(observation: Observation) -> Draft:
     d = autoscalers.follow(_rules(Draft.of(observation)))
     if d.o.stable is not None:
-        d = hold_enforcement.tell_resets(d)
-    return multikueue.tell_pods_here(kueue_admission.tell(d))
+        d = hold_enforcement.report_resets(d)
+    return multikueue.report_local_pods(kueue_admission.tell(d))
 
 
 def _rules(d: Draft) -> Draft:
@@ -155,7 +155,7 @@ def _contested(d: Draft) -> Draft | None:
     if restored and d.status.phase == Phase.PROGRESSING and native_rollout.follows_template(d):
         # All groups are back at stable already: there is nothing to roll back and no window to close.
         if ending_of(d.state) is not Ending.ROLLBACK:
-            d = tell_way_back(d, Ending.ROLLBACK, "stable's template was restored")
+            d = record_ending(d, Ending.ROLLBACK, "stable's template was restored")
         return finalize.run(d.enter(CleaningUp(Ending.ROLLBACK)))
     if not restored and native_rollout.follows_template(d):
         d = native_rollout.record_native_roll(d)

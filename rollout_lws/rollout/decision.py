@@ -79,7 +79,7 @@ class Decision:
     reconcile does not; after a failed Confirm the remaining ones are skipped. ``notices`` are recorded once the first
     ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no later
     decision reports the same again. ``wake_at`` is when to decide again if nothing changes before; None: only after a
-    change. ``wanted`` are the watches needed besides the permanent ones. ``only_tells`` marks a decision that only
+    change. ``wanted`` are the watches needed besides the permanent ones. ``report_only`` marks a decision that only
     reports a refused write in the status; the write itself is still to be retried. ``verdict`` is None when there is
     nothing to report.
     """
@@ -90,5 +90,5 @@ class Decision:
     told_after: int | None = None
     wake_at: datetime | None = None
     wanted: Wanted = Wanted()
-    only_tells: bool = False
+    report_only: bool = False
     verdict: Verdict | None = None

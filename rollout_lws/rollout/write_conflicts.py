@@ -21,8 +21,8 @@ from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic.split import Object
 
 #: After so many seconds without a conflict the next one counts as the first again.
-PEACE_SECONDS = 600
-#: Backoff before the second restore; it doubles each time, up to PEACE_SECONDS.
+COOL_DOWN_SECONDS = 600
+#: Backoff before the second restore; it doubles each time, up to COOL_DOWN_SECONDS.
 FIRST_WAIT_SECONDS = 60
 #: Limit of recorded conflicts, over all objects.
 MOST_CONFLICTS = 20
@@ -55,14 +55,14 @@ def judged(
     """Records a conflict on an object that another manager overwrote or deleted (``live`` is None then). Returns the
     conflicts to keep, and what the restore waits for: None to restore now. The first conflict is reported as an Event.
     """
-    since = d.now - timedelta(seconds=PEACE_SECONDS)
+    since = d.now - timedelta(seconds=COOL_DOWN_SECONDS)
     conflicts = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts several objects at once has reverted each one once.
     recent = tuple(each for each in conflicts if (each.kind, each.name) == (ref.kind, ref.name))
     manager = _writer(live, managed) if live is not None else "another client"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
-        until = d.yet_to_come(last, doubled(FIRST_WAIT_SECONDS, len(recent) - 1, PEACE_SECONDS))
+        until = d.yet_to_come(last, doubled(FIRST_WAIT_SECONDS, len(recent) - 1, COOL_DOWN_SECONDS))
         if until is not None:
             told = f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
             return d.wake(until), known, Wait(told, until)

@@ -91,7 +91,7 @@ class Marked:
         return any(self._is_own(resource, live) for resource, lives in self.objects.items() for live in lives)
 
     @property
-    def ghosts(self) -> tuple[str, ...]:
+    def deleted_uids(self) -> tuple[str, ...]:
         """UIDs of deleted Rollouts whose annotation entries are still there."""
         found = (
             uid for resource, lives in self.objects.items() for live in lives for uid in self._others(resource, live)
@@ -101,12 +101,12 @@ class Marked:
     @property
     def pinned_workloads(self) -> tuple[str, ...]:
         """LWSs to whose groups deleted Rollouts have pinned an object."""
-        ghosts = self.ghosts
+        deleted_uids = self.deleted_uids
         named = (
             selecting.written(live, uid, self.keys).get(LWS_NAME)
             for resource, selecting in _SELECTING.items()
             for live in self.objects.get(resource, ())
-            for uid in ghosts
+            for uid in deleted_uids
         )
         return tuple(dict.fromkeys(name for name in named if name))
 
@@ -120,58 +120,60 @@ class Marked:
         for spec in SPECS:
             yield from self._give_back(spec.resource, reason)
 
-    def take_back(self, ghost: str, workload: str, reason: str) -> Iterator[Write]:
-        """The writes that restore everything that the deleted Rollout with UID ``ghost`` changed, and pin what is
+    def take_back(self, deleted_uid: str, workload: str, reason: str) -> Iterator[Write]:
+        """The writes that restore everything that the deleted Rollout with UID ``deleted_uid`` changed, and pin what is
         ``kept``. Services come only when no other kind is left, since the others are searched because of them. The
         garbage collector deletes the objects that the Rollout created.
         """
-        kept = {(each.selecting.resource, each.name): each for each in self.kept(ghost, workload)}
+        kept = {(each.selecting.resource, each.name): each for each in self.kept(deleted_uid, workload)}
         others_left = False
         for resource, own in _OWN.items():
             if resource == SERVICES and others_left:
                 return
             for live in self.objects.get(resource, ()):
-                if self._made(resource, live, self.by) or self._made(resource, live, ghost):
+                if self._made(resource, live, self.by) or self._made(resource, live, deleted_uid):
                     continue
                 stays = kept.get((resource, live["metadata"]["name"]))
                 if stays is None:
-                    writes = patched(resource, live, own(live, ghost, self.keys), reason)
+                    writes = patched(resource, live, own(live, deleted_uid, self.keys), reason)
                     others_left = others_left or bool(writes)
                     yield from writes
-                elif stays.written != stays.selecting.written(live, ghost, self.keys):
-                    after = stays.selecting.pin(live, ghost, self.keys, stays.written)
+                elif stays.written != stays.selecting.written(live, deleted_uid, self.keys):
+                    after = stays.selecting.pin(live, deleted_uid, self.keys, stays.written)
                     yield from patched(resource, live, after, f"only groups of {stays.workload}")
 
-    def kept(self, ghost: str, workload: str) -> Iterator[Kept]:
-        """Objects that Rollout UID ``ghost`` has pinned and that would select more than one version if unpinned. One
+    def kept(self, deleted_uid: str, workload: str) -> Iterator[Kept]:
+        """Objects that Rollout UID ``deleted_uid`` has pinned and that would select several versions if unpinned. One
         that selects the canary of LWS ``workload`` is pinned to that LWS instead, since its canary is deleted.
         """
         for resource, selecting in _SELECTING.items():
             for live in self.objects.get(resource, ()):
-                written = {**selecting.written(live, ghost, self.keys)}
-                if not written.get(LWS_NAME) or self._made(resource, live, ghost):
+                written = {**selecting.written(live, deleted_uid, self.keys)}
+                if not written.get(LWS_NAME) or self._made(resource, live, deleted_uid):
                     continue
                 if self.is_of(workload, written[LWS_NAME]):
                     written[LWS_NAME] = workload
                 home = str(written[LWS_NAME])
                 apart = {key: written[key] for key in (LWS_NAME, LWS_REVISION) if written.get(key)}
-                own = selecting.unpinned(live, ghost, self.keys)
+                own = selecting.unpinned(live, deleted_uid, self.keys)
                 near = [pod for pod in self.pods if self._beside(home, pod.workload) and selecting.sends_to(own, pod)]
                 if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
                     others = (pod for pod in near if not apart.items() <= pod.metadata.labels.items())
                     yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
 
-    def concerns(self, ghost: str, workload: str) -> bool:
-        """Whether the Rollout with UID ``ghost`` has left an object that may carry requests for this Rollout's groups,
-        those of LWS ``workload`` and of its canary.
+    def concerns(self, deleted_uid: str, workload: str) -> bool:
+        """Whether the Rollout with UID ``deleted_uid`` has left an object that may carry requests for this Rollout's
+        groups, those of LWS ``workload`` and of its canary.
         """
         ours = self.named
         for resource, lives in self.objects.items():
             selecting = _SELECTING.get(resource)
             for live in lives:
-                if marks.read(live, ghost, self.keys) is None:
+                if marks.read(live, deleted_uid, self.keys) is None:
                     continue
-                pinned = selecting.written(live, ghost, self.keys).get(LWS_NAME) if selecting is not None else None
+                pinned = (
+                    selecting.written(live, deleted_uid, self.keys).get(LWS_NAME) if selecting is not None else None
+                )
                 if (resource, live["metadata"]["name"]) in ours or self.is_of(workload, pinned):
                     return True
         return False

@@ -31,7 +31,7 @@ _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
 
 
 @dataclass(frozen=True, slots=True)
-class Borrowed:
+class HoldRecord:
     """The annotation: which Rollout (UID) wrote which members, and their values before."""
 
     by: str
@@ -39,20 +39,20 @@ class Borrowed:
     written: Mapping[str, int | str]
 
 
-def borrowed(workload: Target, keys: Keys) -> Borrowed | None:
+def hold_record(workload: Target, keys: Keys) -> HoldRecord | None:
     """The annotation on this LWS; None without one, or when it is unreadable."""
     text = workload.metadata.annotations.get(keys.original)
     if not text:
         return None
     try:
         mark = msgspec.json.decode(text)
-        found = Borrowed(mark["by"], dict(mark["original"]), dict(mark["written"]))
+        found = HoldRecord(mark["by"], dict(mark["original"]), dict(mark["written"]))
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError):
         return None
     return found if _is_sound(found) else None
 
 
-def _is_sound(mark: Borrowed) -> bool:
+def _is_sound(mark: HoldRecord) -> bool:
     """Whether it can be one of ours: any writer may set the annotation, and its values go into the strategy."""
     values = (*mark.original.items(), *mark.written.items())
     given_back = mark.written.keys() <= mark.original.keys()
@@ -85,7 +85,7 @@ def is_held(workload: Target, surge: int = 0) -> bool:
 
 def standing_surge(workload: Target, keys: Keys) -> int:
     """Surge groups of the new version that a release keeps; 0 for a release without surge."""
-    mark = borrowed(workload, keys)
+    mark = hold_record(workload, keys)
     written = mark.written.get("maxSurge", 0) if mark else 0
     return written if isinstance(written, int) else 0
 
@@ -95,7 +95,7 @@ def users_strategy(workload: Target, keys: Keys) -> RollingUpdate:
     claimed the same values since, otherwise the live ones.
     """
     live = _values(workload.strategy)
-    mark = borrowed(workload, keys)
+    mark = hold_record(workload, keys)
     for member, written in (mark.written if mark else {}).items():
         if live.get(member) == written and not _is_claimed(workload, member, keys):
             live[member] = mark.original.get(member, live[member]) if mark else written
@@ -106,7 +106,7 @@ def users_strategy(workload: Target, keys: Keys) -> RollingUpdate:
 
 def foreign_members(workload: Target, keys: Keys) -> tuple[str, ...]:
     """Members that we had written and another writer has changed since."""
-    mark = borrowed(workload, keys)
+    mark = hold_record(workload, keys)
     live = _values(workload.strategy)
     return tuple(member for member, written in (mark.written if mark else {}).items() if live.get(member) != written)
 
@@ -148,7 +148,7 @@ def window(
 
 def stands(workload: Target, keys: Keys) -> bool:
     """Whether the partition is the one that we wrote: the hold's, or that of an open window."""
-    mark, live = borrowed(workload, keys), workload.strategy.partition
+    mark, live = hold_record(workload, keys), workload.strategy.partition
     # The last window may be as low as the user's own value; then the annotation has no partition.
     return mark is not None and mark.written.get("partition", live) == live
 
@@ -158,7 +158,7 @@ def kept(before: Target, after: Target, keys: Keys) -> dict[str, Any] | None:
     values that the edit put there as the user's own. A window is for one version: an edit to another version closes it.
     None when the edit leaves the hold or window unchanged.
     """
-    mark, brought = borrowed(before, keys), borrowed(after, keys)
+    mark, brought = hold_record(before, keys), hold_record(after, keys)
     if mark is None:
         return None
     slips = slips_in(before, after)

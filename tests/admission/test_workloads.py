@@ -14,7 +14,7 @@ from rollout_lws.admission.workloads import hold, pending
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.sandbox.patching.patches import json_patch
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
-from rollout_lws.workload.hold import HOLD, borrowed, give_back, is_held, users_strategy
+from rollout_lws.workload.hold import HOLD, give_back, hold_record, is_held, users_strategy
 from rollout_lws.workload.hold import hold as held_by
 from tests.rollout.build import at_rest, in_step, rollout
 from tests.workload.build import KEYS, MADE_UP, NAME, NOW, OLD, UID, WORKER, facts, lws, patched, revision_record
@@ -205,7 +205,7 @@ def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed(
     assert response.warnings == (f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: {told} {KEPT}",)
     assert live(stored) == live(before)
     assert users_strategy(stored, KEYS) == after.strategy
-    assert borrowed(stored, KEYS) is not None
+    assert hold_record(stored, KEYS) is not None
 
 
 def in_window(opened: dict[str, int], live: dict[str, Any]) -> LeaderWorkerSet:

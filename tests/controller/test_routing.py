@@ -90,7 +90,7 @@ class Routed:
         weights = self.weights
         return round(100 * weights.get("api-canary", 0) / sum(weights.values()))
 
-    def borrowed(self) -> list[Object]:
+    def hold_record(self) -> list[Object]:
         """Spec, labels and annotations of Service and route: what has to be as before when a release is over."""
         found = (
             self.server.get(resource, "default", name) for resource, name in ((SERVICES, "api"), (HTTP_ROUTES, "llama"))
@@ -145,7 +145,7 @@ async def at_rest() -> AsyncIterator[Routed]:
 
 async def test_a_weighted_release_shares_requests_and_gives_everything_back() -> None:
     async with at_rest() as routed:
-        before = routed.borrowed()
+        before = routed.hold_record()
         shares = routed.shares()
         await routed.waiting()
         assert routed.weights == {"api": 80, "api-canary": 20}
@@ -158,7 +158,7 @@ async def test_a_weighted_release_shares_requests_and_gives_everything_back() ->
         assert routed.server.store.version == written
         await routed.finish()
         assert routed.images() == {"v1"}
-        assert routed.borrowed() == before
+        assert routed.hold_record() == before
         assert {"api-canary", CANARY}.isdisjoint(
             each["metadata"]["name"] for each in routed.server.list(SERVICES, "default")
         )
@@ -273,12 +273,12 @@ async def test_a_service_that_is_missing_is_waited_for_by_its_own_coming() -> No
 
 async def test_a_rollout_deleted_at_rest_goes_without_looking_at_routes() -> None:
     async with at_rest() as routed:
-        before = routed.borrowed()
+        before = routed.hold_record()
         routed.faults.refuse(503, "list", "httproutes", count=None)
         routed.server.delete(rollouts(), "default", "llama")
         await asyncio.sleep(A_WHILE)
         assert routed.server.list(rollouts(), "default") == []
-        assert routed.borrowed() == before
+        assert routed.hold_record() == before
 
 
 async def gone_beside_another(routed: Routed) -> list[Object]:
@@ -290,7 +290,7 @@ async def gone_beside_another(routed: Routed) -> list[Object]:
     routed.server.create(LEADER_WORKER_SETS, other)
     routed.server.create(rollouts(), manifests.rollout(rollouts().api_version, other["metadata"]))
     await asyncio.sleep(A_WHILE)
-    before = routed.borrowed()
+    before = routed.hold_record()
     await routed.waiting()
     routed.server.delete(rollouts(), "default", "llama")
     routed.server.patch(rollouts(), "default", "llama", {"metadata": {"finalizers": None}})
@@ -301,19 +301,19 @@ async def gone_beside_another(routed: Routed) -> list[Object]:
 async def test_what_a_rollout_leaves_that_goes_without_its_finalizer_another_one_gives_back_at_once() -> None:
     async with at_rest() as routed:
         before = await gone_beside_another(routed)
-        assert routed.borrowed() == before
+        assert routed.hold_record() == before
 
 
 async def test_what_would_lead_to_two_versions_is_given_back_by_another_rollout_when_one_is_gone() -> None:
     async with at_rest() as routed:
         routed.server.patch(SERVICES, "default", "api", {"spec": {"selector": {LWS_NAME: None, "app": "llama"}}})
         before = await gone_beside_another(routed)
-        service, given_back = routed.borrowed()
+        service, given_back = routed.hold_record()
         assert (service["spec"]["selector"][LWS_NAME], given_back) == ("llama", before[1])
         routed.server.patch(LEADER_WORKER_SETS, "default", CANARY, {"metadata": {"finalizers": None}})
         routed.server.delete(LEADER_WORKER_SETS, "default", CANARY)
         await asyncio.sleep(A_WHILE)
-        assert routed.borrowed() == before
+        assert routed.hold_record() == before
 
 
 async def test_a_service_that_selects_another_lws_is_no_obstacle_any_more_once_those_groups_are_gone() -> None:

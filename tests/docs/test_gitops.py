@@ -89,17 +89,17 @@ def test_argo_cd_is_told_the_same_places_as_flux_and_the_same_kinds_by_manager()
 async def test_a_release_changes_only_what_tools_are_told_to_ignore(by: Provider) -> None:
     world = ShellWorld()
     await routed_at_rest(world, STEP, by=by)
-    borrowed: tuple[tuple[Resource, str], ...] = ((SERVICES, SERVICE), *by.borrowed)
+    hold_record: tuple[tuple[Resource, str], ...] = ((SERVICES, SERVICE), *by.hold_record)
     tracked = {
         "annotations": {"argocd.argoproj.io/tracking-id": "a"},
         "labels": {"kustomize.toolkit.fluxcd.io/name": "a"},
     }
-    for resource, name in borrowed:
+    for resource, name in hold_record:
         world.patch(resource, name, {"metadata": tracked})
     await world.rest()
-    before = {each: world.get(*each) for each in borrowed}
+    before = {each: world.get(*each) for each in hold_record}
     await waiting_for_approval(world)
-    for resource, name in borrowed:
+    for resource, name in hold_record:
         live, was = world.get(resource, name), before[resource, name]
         assert live is not None
         assert was is not None
@@ -126,7 +126,7 @@ async def test_a_release_changes_only_what_tools_are_told_to_ignore(by: Provider
     await world.until_state("Aborted")
     await world.rest()
     for resource, member in ((HTTP_ROUTES, "rules"), (INFERENCE_POOLS, "selector")):
-        for name in (name for kind, name in by.borrowed if kind == resource):
+        for name in (name for kind, name in by.hold_record if kind == resource):
             given_back = world.get(resource, name)
             assert given_back is not None
             assert (MANAGER in owners(given_back, ("spec", member))) is (resource == HTTP_ROUTES)

@@ -22,7 +22,7 @@ from tests.e2e.plane import connected
 from tests.e2e.world import RemoteWorld, remote_world
 from tests.kubectl.programs import Programs
 from tests.scenarios.names import NAME
-from tests.scenarios.routed import assert_given_back, borrowed, create_route, routing
+from tests.scenarios.routed import assert_given_back, create_route, hold_record, routing
 from tests.scenarios.test_writes import MOST
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
@@ -69,7 +69,7 @@ async def five_steps(whole: Cluster, namespace: str) -> list[Entry]:
     steps = ({"replicas": number, "traffic": f"{10 * number}%", "pause": {"duration": 2}} for number in range(1, 6))
     async with routed(whole, namespace, *steps) as world:
         told: Any = world
-        lent = borrowed(told)
+        lent = hold_record(told)
         before = len(asked(whole, namespace))
         world.set_image("v2")
         await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"}, "released")

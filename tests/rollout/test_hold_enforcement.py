@@ -13,10 +13,10 @@ from rollout_lws.objects.writes import Confirm, Patch
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.lifecycle.hold_conflicts import (
     ANSWER_SECONDS,
+    COOL_DOWN_SECONDS,
     FIRST_WAIT_SECONDS,
     MOST_ANSWERS,
     MOST_CONFLICTS,
-    PEACE_SECONDS,
     answers,
     wait_seconds,
 )
@@ -92,7 +92,7 @@ def test_the_first_reset_is_undone() -> None:
         # A tool that takes its time once.
         (*ago(TOOL[-1] + ANSWER_SECONDS)[:-1], ANSWER_SECONDS + 1),
         # One that has given up for long.
-        ago(PEACE_SECONDS),
+        ago(COOL_DOWN_SECONDS),
     ],
     ids=str,
 )
@@ -151,8 +151,8 @@ def test_a_hold_that_somebody_brought_back_ends_the_contest() -> None:
 
 
 def test_a_hold_that_stands_for_long_makes_the_next_reset_the_first() -> None:
-    assert kept(at_rest(hold_conflicts=conflicts(PEACE_SECONDS)), HOLD).status.hold_conflicts == ()
-    assert len(kept(at_rest(hold_conflicts=conflicts(PEACE_SECONDS - 1)), HOLD).status.hold_conflicts) == 1
+    assert kept(at_rest(hold_conflicts=conflicts(COOL_DOWN_SECONDS)), HOLD).status.hold_conflicts == ()
+    assert len(kept(at_rest(hold_conflicts=conflicts(COOL_DOWN_SECONDS - 1)), HOLD).status.hold_conflicts) == 1
 
 
 def test_a_hold_that_was_released_comes_back_when_no_roll_has_begun() -> None:

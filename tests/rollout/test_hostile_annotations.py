@@ -8,7 +8,7 @@ from rollout_lws.objects.meta import Struct
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.traffic import marks
-from rollout_lws.workload.hold import borrowed
+from rollout_lws.workload.hold import hold_record
 from tests.rollout.build import at_rest, held, in_step, rollout
 from tests.workload.build import KEYS, NOW
 
@@ -40,7 +40,7 @@ def test_a_mark_that_nobody_can_read_is_none(text: str) -> None:
     live = {"metadata": {"annotations": {KEYS.original: text}}}
     assert marks.read_as(Form, live, "uid-rollout", KEYS) is None
     assert "uid-rollout" not in marks.others(live, "uid-rollout", KEYS)
-    borrowed(held(annotations={KEYS.original: text}).workload, KEYS)
+    hold_record(held(annotations={KEYS.original: text}).workload, KEYS)
 
 
 @pytest.mark.parametrize("status", [None, at_rest(), in_step(1)], ids=["new", "at rest", "in a step"])

@@ -16,7 +16,7 @@ from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.observation import RefusedWrite
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.status.projection import OUTDATED_SECONDS
-from rollout_lws.rollout.status.report import finish, tell_refusal
+from rollout_lws.rollout.status.report import finish, report_refusal
 from rollout_lws.workload.facts import NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import NOW, pod
@@ -34,9 +34,9 @@ def status_of(decision: Decision) -> dict[str, Any]:
 
 
 def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
-    decision = tell_refusal(draft(rollout(status=in_step()), refused=REFUSED).o)
+    decision = report_refusal(draft(rollout(status=in_step()), refused=REFUSED).o)
     assert decision is not None
-    assert decision.only_tells
+    assert decision.report_only
     assert len(decision.writes) == 1
     status = status_of(decision)
     stalled = next(each for each in status["conditions"] if each["type"] == "Stalled")
@@ -47,17 +47,17 @@ def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
 
 def test_a_refusal_that_is_told_already_is_tried_again() -> None:
     told = {"verdict": VerdictRecord(condition="Stalled", reason="WriteRefused"), "message": MESSAGE}
-    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED).o) is None
+    assert report_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED).o) is None
 
 
 def test_another_refusal_is_told_as_well() -> None:
     verdict = VerdictRecord(condition="Stalled", reason="WriteRefused")
     told = {"verdict": verdict, "message": "the API server refuses to …"}
-    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED).o) is not None
+    assert report_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED).o) is not None
 
 
 def test_nothing_refused_is_nothing_to_tell() -> None:
-    assert tell_refusal(draft(rollout(status=in_step())).o) is None
+    assert report_refusal(draft(rollout(status=in_step())).o) is None
 
 
 def concluded(before: dict[str, Any], kind: str, message: str) -> Decision:

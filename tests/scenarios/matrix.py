@@ -14,7 +14,7 @@ from enum import StrEnum
 from rollout_lws.objects.resources import PODS
 from tests.scenarios.invariants import Check, always_serving, stable_untouched_before_promotion
 from tests.scenarios.judge import CANARY, HOLD, Judge
-from tests.scenarios.routed import SERVICE, borrowed
+from tests.scenarios.routed import SERVICE, hold_record
 from tests.scenarios.staged import Staged
 from tests.scenarios.styles import Style
 from tests.scenarios.walk_plans import Plan
@@ -177,7 +177,7 @@ class Release(Staged):
         names = world.names()
         assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), world.describe()
         if self.plan.routed:
-            assert (borrowed(world), names["services"]) == (self.lent, sorted([NAME, SERVICE]))
+            assert (hold_record(world), names["services"]) == (self.lent, sorted([NAME, SERVICE]))
         self.assert_untouched()
 
     def assert_told(self, reason: str, so: bool = True) -> None:

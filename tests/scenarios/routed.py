@@ -41,7 +41,7 @@ class Provider:
 
     name: str
     words: Mapping[str, Any]
-    borrowed: tuple[tuple[Resource, str], ...]
+    hold_record: tuple[tuple[Resource, str], ...]
     create: Callable[[World], None]
     entry: Mapping[str, Any] = field(default_factory=lambda: {"route": ROUTE})
     tells: bool = True
@@ -127,7 +127,7 @@ def routing(provider: Provider = BY_ROUTE, **more: Any) -> list[dict[str, Any]]:
 def select_all_pods(world: World, by: Provider) -> None:
     """Have Service and pools select workers as well as leaders."""
     world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})
-    for resource, name in by.borrowed:
+    for resource, name in by.hold_record:
         if resource == INFERENCE_POOLS:
             world.patch(resource, name, {"spec": {"selector": {"matchLabels": {LWS_WORKER_INDEX: None}}}})
 
@@ -146,10 +146,10 @@ def share(world: World, name: str = ROUTE) -> float:
     return weights.get(f"{SERVICE}-canary", 0) / sum(weights.values())
 
 
-def borrowed(world: World, provider: Provider = BY_ROUTE) -> dict[str, Any]:
+def hold_record(world: World, provider: Provider = BY_ROUTE) -> dict[str, Any]:
     """What has to come back: spec, labels and annotations of Service, routes and pools."""
     kept = {}
-    for resource, name in ((SERVICES, SERVICE), *provider.borrowed):
+    for resource, name in ((SERVICES, SERVICE), *provider.hold_record):
         found = world.get(resource, name)
         assert found is not None
         meta = found["metadata"]
@@ -176,14 +176,14 @@ async def routed_at_rest(
     plan = {"trafficRoutings": routing(by, **more), **(words or {})}
     await at_rest(world, *(steps or FIVE), replicas=replicas, **{style: plan})
     world.checks.append(pinned_while_reachable)
-    return borrowed(world, by)
+    return hold_record(world, by)
 
 
 def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_ROUTE) -> None:
     """Everything is as before any release, and nothing that was made for one is left."""
-    assert borrowed(world, by) == before
+    assert hold_record(world, by) == before
     assert f"{SERVICE}-canary" not in world.names()["services"]
-    ingresses = [name for resource, name in by.borrowed if resource == INGRESSES]
+    ingresses = [name for resource, name in by.hold_record if resource == INGRESSES]
     assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == ingresses
     assert "traffic" not in world.status
 

@@ -10,7 +10,7 @@ from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.objects.writes import Write
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.judge import HOLD
-from tests.scenarios.routed import ROUTE, borrowed, create_provider
+from tests.scenarios.routed import ROUTE, create_provider, hold_record
 from tests.scenarios.walk_acts import Acts
 from tests.scenarios.world import KEYS, NAME, NAMESPACE
 
@@ -38,7 +38,7 @@ class Staged(Acts):
             create_provider(self.world, self.plan.provider)
             self.world.checks.append(share_only_for_who_serves())
             await self.world.sleep(1)
-            self.lent = borrowed(self.world, self.plan.provider)
+            self.lent = hold_record(self.world, self.plan.provider)
             route = self.world.get(HTTP_ROUTES, ROUTE)
             self.made[HTTP_ROUTES, ROUTE] = route["spec"] if route else {}, {}, {}
             self.services = self.world.names()["services"]
@@ -66,7 +66,7 @@ class Staged(Acts):
         assert marks <= {KEYS.original, KEYS.aborted}, told
         assert "finalising" not in world.status and "requestedAction" not in world.status, told
         if self.plan.routed:
-            assert borrowed(world, self.plan.provider) == self.lent, told
+            assert hold_record(world, self.plan.provider) == self.lent, told
             assert names["services"] == sorted([NAME, *self.services]), told
-            ingresses = [name for resource, name in self.plan.provider.borrowed if resource == INGRESSES]
+            ingresses = [name for resource, name in self.plan.provider.hold_record if resource == INGRESSES]
             assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == ingresses, told

@@ -26,8 +26,8 @@ from tests.scenarios.routed import (
     ROUTE,
     SERVICE,
     Provider,
-    borrowed,
     create_gateway,
+    hold_record,
     make,
     routed_at_rest,
     share,
@@ -77,7 +77,7 @@ async def test_no_moment_that_is_still_to_come_is_waited_for(world: World) -> No
     world.patch(ROLLOUTS, NAME, {"status": ahead}, "status")
     world.delete(ROLLOUTS, NAME)
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "gone")
-    assert borrowed(world, BY_POOLS) == before
+    assert hold_record(world, BY_POOLS) == before
 
 
 @pytest.mark.looptime
@@ -240,7 +240,7 @@ async def forged(by: Provider, style: Style, acts: list[tuple[Any, float]], edit
         await world.sleep(60)
         standing = [each for kind in FOREIGN for each in world.server.list(kind, NAMESPACE)]
         assert [each["metadata"]["name"] for each in standing if marks(each)] == []
-        assert borrowed(world, by) == before
+        assert hold_record(world, by) == before
         for kind, known in strangers.items():
             for each in known:
                 assert world.get(kind, each["metadata"]["name"])["spec"] == each["spec"]  # type: ignore[index]

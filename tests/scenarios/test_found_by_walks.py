@@ -8,7 +8,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.one_workload import IN_PLACE, SURGE, over, routed_in_care, step
-from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, borrowed, create_provider, routing, share
+from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, create_provider, hold_record, routing, share
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
@@ -85,7 +85,7 @@ async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World
     in a promotion that a canary with fewer groups carries alone.
     """
     create_provider(world, BY_ROUTE)
-    before = borrowed(world)
+    before = hold_record(world)
     world.create_workload(replicas=replicas)
     template = {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})

@@ -18,7 +18,7 @@ from tests.scenarios.routed import (
     ROUTE,
     SERVICE,
     assert_given_back,
-    borrowed,
+    hold_record,
     routed_at_rest,
     routes_of,
     share,
@@ -99,7 +99,7 @@ async def test_kruise_flaw_a_workload_deleted_in_mid_release_leaves_nothing_edit
         await world.sleep(10)
     await world.until(lambda: world.get(World.ROLLOUT, NAME) is None)
     await world.rest()
-    assert borrowed(world) == before
+    assert hold_record(world) == before
     names = world.names()
     assert (names["leaderworkersets"], names["batchreleases"], names["services"]) == ([], [], [SERVICE])
 
@@ -169,7 +169,7 @@ async def test_kruise_flaw_the_users_weights_come_back_though_none_was_one(world
     spec = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
     world.server.create(SERVICES, {"metadata": {"name": "other", "namespace": NAMESPACE}, "spec": spec})
     await world.rest()
-    before = borrowed(world)
+    before = hold_record(world)
     await waiting_for_approval(world)
     (weights,) = routes_of(world)
     whole = sum(weights.values())
@@ -182,7 +182,7 @@ async def test_kruise_flaw_the_users_weights_come_back_though_none_was_one(world
         world.approve()
     await world.until_state(ending)
     await world.rest()
-    assert borrowed(world) == before
+    assert hold_record(world) == before
     assert routes_of(world) == [{SERVICE: 7, "other": 3}]
 
 

@@ -19,7 +19,7 @@ from tests.scenarios.failures import apply
 from tests.scenarios.insisting import Insisting
 from tests.scenarios.judge import CANARY, HOLD
 from tests.scenarios.matrix import TRAFFIC, Moment, Release, release
-from tests.scenarios.routed import ROUTE, borrowed
+from tests.scenarios.routed import ROUTE, hold_record
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import STEPS
 from tests.scenarios.styles import CANARY_STYLE, IN_PLACE, STYLES, SURGE, Style
@@ -159,7 +159,7 @@ async def test_an_lws_and_its_rollout_deleted_one_after_the_other_leave_nothing(
     await world.rest()
     names = world.names()
     assert (names["leaderworkersets"], names["statefulsets"], names["batchreleases"]) == ([], [], [])
-    assert borrowed(world) == it.lent
+    assert hold_record(world) == it.lent
 
 
 # Somebody else comes
@@ -291,7 +291,7 @@ async def test_the_younger_of_two_rollouts_takes_over_when_the_older_has_gone(
         )
         await world.until_state(states[moment])
         await world.rest()
-        assert borrowed(world) == it.lent
+        assert hold_record(world) == it.lent
         assert (world.get(HTTP_ROUTES, ROUTE) or {})["spec"]
         assert (moment is Moment.PROMOTION) == it.ready("v2")
         if moment is Moment.SECOND:

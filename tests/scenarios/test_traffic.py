@@ -17,7 +17,7 @@ from tests.scenarios.routed import (
     ROUTE,
     SERVICE,
     assert_given_back,
-    borrowed,
+    hold_record,
     routed_at_rest,
     routes_of,
     share,
@@ -194,7 +194,7 @@ async def test_a_deleted_rollout_gives_everything_back_before_it_goes(world: Wor
     world.delete(world.ROLLOUT, NAME)
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
     await world.rest()
-    assert borrowed(world) == before
+    assert hold_record(world) == before
     assert world.names()["services"] == sorted([NAME, SERVICE])
     assert world.get(LEADER_WORKER_SETS, CANARY) is None
 

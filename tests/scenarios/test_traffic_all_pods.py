@@ -14,7 +14,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.metered import metered
-from tests.scenarios.routed import BY_POOLS, BY_ROUTE, Provider, assert_given_back, borrowed, routed_at_rest
+from tests.scenarios.routed import BY_POOLS, BY_ROUTE, Provider, assert_given_back, hold_record, routed_at_rest
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
@@ -95,7 +95,7 @@ async def test_a_leader_that_never_ends_is_named_with_what_to_do_and_nothing_is_
     assert world.status["message"] == f"leaving the LeaderWorkerSet: {STUCK}"
     world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "gone", 100_100)
-    assert borrowed(world) == before
+    assert hold_record(world) == before
 
 
 async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_all_the_same(world: World) -> None:
@@ -111,9 +111,9 @@ async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_
     world.start_controller()
     await world.rest()
     assert_stalled(world, Reason.POD_STUCK_TERMINATING, STUCK, phase="Healthy")
-    assert borrowed(world) != before
+    assert hold_record(world) != before
     world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
-    await world.until(lambda: borrowed(world) == before, "everything is given back")
+    await world.until(lambda: hold_record(world) == before, "everything is given back")
 
 
 async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_picker_may_choose(world: World) -> None:
@@ -129,7 +129,7 @@ async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_p
     world.patch(PODS, LEADER, {"status": {"conditions": unready}}, "status")
     lost = world.now
     await world.until_state("Aborted")
-    assert borrowed(world, BY_POOLS) == before
+    assert hold_record(world, BY_POOLS) == before
     assert 7 <= (world.now - lost).total_seconds() < 8
 
 
@@ -146,7 +146,7 @@ async def test_a_controller_that_is_started_anew_knows_the_workers_that_are_left
         world.start_controller()
         await world.until_state("Aborted")
         assert world.get(PODS, LEADER) is None
-        assert borrowed(world) == before
+        assert hold_record(world) == before
     finally:
         await world.gone()
         world.close()

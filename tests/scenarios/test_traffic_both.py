@@ -21,7 +21,7 @@ from tests.scenarios.metered import (
     metered,
     shared,
 )
-from tests.scenarios.routed import BY_INGRESS, BY_ROUTE, ROUTE, borrowed
+from tests.scenarios.routed import BY_INGRESS, BY_ROUTE, ROUTE, hold_record
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME
 
@@ -46,10 +46,10 @@ async def metered_by_both(*steps: dict[str, Any]) -> AsyncIterator[tuple[Metered
         ours = m.meter
         by_route = TrafficMeter(m.world.server, clients, drain=STREAM, lag=LAG)
         by_route.start()
-        before = borrowed(m.world, BY_ROUTE)
+        before = hold_record(m.world, BY_ROUTE)
         yield m, by_route
         by_route.stop()
-        assert borrowed(m.world, BY_ROUTE) == before
+        assert hold_record(m.world, BY_ROUTE) == before
         assert (ours.failures, by_route.failures) == ([], [])
         assert [cut for cut in (*ours.cuts, *by_route.cuts) if cut.lws != NAME] == []
 

@@ -22,8 +22,8 @@ from tests.scenarios.routed import (
     PROVIDERS,
     SERVICE,
     Provider,
-    borrowed,
     create_provider,
+    hold_record,
     make,
     routed_at_rest,
     routing,
@@ -73,12 +73,12 @@ SHARED = (
 @tells({Reason.SERVICE_PROBLEM: SHARED})
 async def test_a_service_of_two_lws_is_not_pinned_when_a_share_is_asked_for_in_mid_release(world: World) -> None:
     await begun_without(world, BY_ROUTE)
-    before = borrowed(world)
+    before = hold_record(world)
     say(world)
     await world.until_state("Stalled")
     await world.sleep(60)
     assert_stalled(world, Reason.SERVICE_PROBLEM, SHARED, phase="Progressing")
-    assert borrowed(world) == before
+    assert hold_record(world) == before
     world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
     await world.until(lambda: share(world) == 0.1, "the share that the step says")
     world.request("Abort")
@@ -89,12 +89,12 @@ async def test_a_service_of_two_lws_is_not_pinned_when_a_share_is_asked_for_in_m
 async def test_a_pool_of_two_lws_is_not_pinned_either(world: World) -> None:
     await begun_without(world, BY_POOLS)
     world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
-    before = borrowed(world, BY_POOLS)
+    before = hold_record(world, BY_POOLS)
     say(world, BY_POOLS)
     await world.until_state("Stalled")
     assert world.condition("Stalled")["reason"] == Reason.POOL_PROBLEM
     assert f"InferencePool {POOL} selects leaders of LeaderWorkerSet {OTHER}" in world.condition("Stalled")["message"]
-    assert borrowed(world, BY_POOLS) == before
+    assert hold_record(world, BY_POOLS) == before
 
 
 async def test_clients_of_a_backend_that_nobody_named_are_not_sent_to_the_new_version_in_mid_release(
@@ -104,11 +104,11 @@ async def test_clients_of_a_backend_that_nobody_named_are_not_sent_to_the_new_ve
     create_provider(world, BY_ROUTE)
     make(world, SERVICES, "llama-internal", spec={"selector": LEADERS, "ports": [{"port": 80}]})
     await waiting_for_approval(world)
-    before = borrowed(world)
+    before = hold_record(world)
     say(world)
     await world.until_state("Stalled")
     assert "Service llama-internal would select groups of the new version too" in world.condition("Stalled")["message"]
-    assert borrowed(world) == before
+    assert hold_record(world) == before
 
 
 @pytest.mark.parametrize("promoted", [False, True], ids=["in a step", "in the promotion"])
@@ -211,5 +211,5 @@ async def test_what_a_release_wrote_is_given_back_though_neither_status_nor_spec
 
 
 def assert_unshared(world: World, before: dict[str, Any], by: Provider) -> None:
-    assert borrowed(world, by) == before
+    assert hold_record(world, by) == before
     assert f"{SERVICE}-canary" not in world.names()["services"]

@@ -11,8 +11,8 @@ from tests.scenarios.routed import (
     BY_ROUTE,
     SERVICE,
     assert_given_back,
-    borrowed,
     create_provider,
+    hold_record,
     routed_at_rest,
     routing,
 )
@@ -33,7 +33,7 @@ def add_traffic(world: World, **more: Any) -> None:
 async def test_traffic_that_is_added_in_mid_release_and_refused_holds_up_no_abort(world: World) -> None:
     create_provider(world, BY_ROUTE)
     await at_rest(world, *UNSHARED, replicas=2, size=1)
-    before = borrowed(world)
+    before = hold_record(world)
     await waiting_for_approval(world)
     add_traffic(world, gateway={"httpRouteName": "typo"})
     await world.until_state("Stalled")
@@ -45,7 +45,7 @@ async def test_traffic_that_is_added_in_mid_release_and_refused_holds_up_no_abor
 async def test_traffic_that_is_added_during_the_promotion_does_not_hold_up_its_end(world: World) -> None:
     create_provider(world, BY_ROUTE)
     await at_rest(world, *UNSHARED, replicas=2, size=1)
-    before = borrowed(world)
+    before = hold_record(world)
     await mid_promotion(world)
     add_traffic(world)
     await world.until_state("Healthy")
@@ -84,15 +84,15 @@ async def test_a_service_that_is_applied_again_as_a_release_had_pinned_it_is_giv
         world.stop_controller()
     pinned = {"selector": exported["spec"]["selector"]}
     world.patch(SERVICES, SERVICE, {"metadata": {"annotations": exported["metadata"]["annotations"]}, "spec": pinned})
-    assert borrowed(world) != before
+    assert hold_record(world) != before
     if leaves:
         world.delete(ROLLOUTS, NAME)
         world.start_controller()
         await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout is gone")
     else:
-        await world.until(lambda: borrowed(world) == before, "the Service is given back")
+        await world.until(lambda: hold_record(world) == before, "the Service is given back")
         await world.until_state("Aborted")
-    assert borrowed(world) == before
+    assert hold_record(world) == before
 
 
 async def test_a_status_that_forgets_in_the_clean_up_that_requests_were_shared_gives_all_back(world: World) -> None:
@@ -130,6 +130,6 @@ async def test_groups_that_stay_when_a_rollout_leaves_keep_their_requests(world:
         if world.get(PODS, f"{NAME}-2"):
             world.delete(PODS, f"{NAME}-2")
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout is gone")
-    assert borrowed(world) == before
+    assert hold_record(world) == before
     assert "v2" in world.groups().values()
     assert not world.errors

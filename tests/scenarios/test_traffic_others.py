@@ -31,7 +31,7 @@ from tests.scenarios.routed import (
     ROUTE,
     SERVICE,
     Provider,
-    borrowed,
+    hold_record,
     make,
     routed_at_rest,
     routing,
@@ -130,7 +130,7 @@ async def test_what_others_have_a_rollout_own_is_theirs_at_rest_and_when_a_relea
         reference = owner | {"controller": name != "metrics"}
         world.patch(resource, name, {"metadata": {"ownerReferences": [reference]}})
     uids = [world.server.get(resource, NAMESPACE, name)["metadata"]["uid"] for resource, name in owned]
-    before = borrowed(world, BY_INGRESS)
+    before = hold_record(world, BY_INGRESS)
     await world.rest()
     await waiting_for_approval(world)
     assert world.get(INGRESSES, f"{INGRESS}-canary") is not None
@@ -138,7 +138,7 @@ async def test_what_others_have_a_rollout_own_is_theirs_at_rest_and_when_a_relea
     await world.until_state("Aborted")
     await world.rest()
     assert [world.server.get(resource, NAMESPACE, name)["metadata"]["uid"] for resource, name in owned] == uids
-    assert borrowed(world, BY_INGRESS) == before
+    assert hold_record(world, BY_INGRESS) == before
     assert [world.get(INGRESSES, f"{INGRESS}-canary"), world.get(SERVICES, f"{SERVICE}-canary")] == [None, None]
 
 
@@ -208,7 +208,7 @@ async def test_groups_that_roll_natively_are_reached_where_a_rollout_that_is_gon
         world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
         await world.until_state("Healthy")
         await world.rest()
-        assert (m.meter.failures[before:], world.groups(), borrowed(world)) == (
+        assert (m.meter.failures[before:], world.groups(), hold_record(world)) == (
             [],
             dict.fromkeys(range(4), "v2"),
             m.before,
@@ -235,7 +235,7 @@ async def test_a_rollout_of_another_lws_leaves_pinned_what_leads_to_two_versions
     assert world.status_of("other")["message"] == f"{left} what it had begun"
     world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"finalizers": None}})
     world.delete(LEADER_WORKER_SETS, CANARY)
-    await world.until(lambda: borrowed(world) == before, "given back")
+    await world.until(lambda: hold_record(world) == before, "given back")
 
 
 async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(world: World) -> None:
@@ -246,7 +246,7 @@ async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(worl
     await waiting_for_approval(world)
     await rolls_without_its_rollout(world)
     again(world, steps)
-    await world.until(lambda: borrowed(world) == before, "given back")
+    await world.until(lambda: hold_record(world) == before, "given back")
     world.patch_rollout({"strategy": {"canary": {"capacity": "InPlace"}}})
     world.set_image("v3")
     await world.until_state("AwaitingApproval")
@@ -265,7 +265,7 @@ async def test_a_service_that_was_left_pinned_is_freed_at_rest(world: World) -> 
     marked = {"metadata": {"annotations": {KEYS.original: json.dumps(note)}}, "spec": {"selector": {LWS_NAME: CANARY}}}
     world.patch(SERVICES, SERVICE, marked)
     await world.rest()
-    assert borrowed(world) == before
+    assert hold_record(world) == before
 
 
 ONE_POOL = "inferencePool names llama-pool for both versions: make a second pool with an endpoint picker of its own"
@@ -274,9 +274,9 @@ ONE_POOL = "inferencePool names llama-pool for both versions: make a second pool
 @tells({Reason.POOL_PROBLEM: ONE_POOL})
 async def test_one_pool_for_both_versions_is_refused(world: World) -> None:
     await routed_at_rest(world, by=BY_POOLS)
-    before = borrowed(world, BY_POOLS)
+    before = hold_record(world, BY_POOLS)
     words = routing(BY_POOLS, gateway={"httpRouteName": ROUTE, "inferencePool": {"stable": POOL, "canary": POOL}})
     world.patch_rollout({"strategy": {"canary": {"trafficRoutings": words}}})
     world.set_image("v2")
     await world.until_state("Stalled")
-    assert borrowed(world, BY_POOLS) == before
+    assert hold_record(world, BY_POOLS) == before

@@ -9,7 +9,7 @@ from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.workload.hold import HOLD
-from tests.scenarios.routed import ROUTE, borrowed, routed_at_rest, share
+from tests.scenarios.routed import ROUTE, hold_record, routed_at_rest, share
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.test_traffic_others import again, rolls_without_its_rollout, vanish
 from tests.scenarios.world import NAME, ROLLOUTS, World
@@ -54,11 +54,11 @@ async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_
     assert EventReason.RESTORED not in {each.reason for each in world.notices}
     world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"finalizers": None}})
     world.delete(LEADER_WORKER_SETS, CANARY)
-    assert borrowed(world) != before
+    assert hold_record(world) != before
     world.refuse = lambda _: None
     abort = {"status": {"requestedAction": {"type": "Abort", "id": "enough"}}}
     world.patch(ROLLOUTS, "other", abort, "status")
-    await world.until(lambda: borrowed(world) == before, "given back")
+    await world.until(lambda: hold_record(world) == before, "given back")
 
 
 @pytest.mark.parametrize("stays", [True, False], ids=["stays", "deleted"])

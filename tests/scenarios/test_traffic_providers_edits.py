@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import INGRESS, OTHERS, SERVICE, Provider, borrowed
+from tests.scenarios.routed import INGRESS, OTHERS, SERVICE, Provider, hold_record
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME, ROLLOUTS
@@ -132,7 +132,7 @@ async def test_a_rollout_that_is_deleted_gives_everything_back_and_loses_no_requ
         await world.rest()
         assert (await m.all_shares()) == dict.fromkeys(("users", "tagged", "direct"), STABLE_ONLY)
         m.assert_unharmed()
-        assert borrowed(world, by) == m.before
+        assert hold_record(world, by) == m.before
         assert world.get(SERVICES, f"{SERVICE}-canary") is None
         assert world.get(INGRESSES, f"{INGRESS}-canary") is None
 

@@ -183,7 +183,7 @@ async def test_what_a_rollout_that_is_gone_had_given_is_taken_back_by_the_next_o
 @pytest.mark.long
 @pytest.mark.parametrize("pool", [POOL, CANARY_POOL])
 async def test_requests_go_by_the_other_pool_while_one_is_gone(by: Provider, pool: str) -> None:
-    if (INFERENCE_POOLS, pool) not in by.borrowed:
+    if (INFERENCE_POOLS, pool) not in by.hold_record:
         pytest.skip("it leads to no pools")
     async with metered(*TWO, replicas=4, by=by) as m:
         world = m.world

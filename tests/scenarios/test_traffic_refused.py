@@ -10,7 +10,7 @@ import pytest
 from rollout_lws.objects.resources import HTTP_ROUTES, LWS_WORKER_INDEX, SERVICES
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.api_resources import GATEWAYS
-from tests.scenarios.routed import FIVE, ROUTE, SERVICE, borrowed, create_route, routed_at_rest, routing
+from tests.scenarios.routed import FIVE, ROUTE, SERVICE, create_route, hold_record, routed_at_rest, routing
 from tests.scenarios.stories import STEPS, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -164,5 +164,5 @@ async def test_another_route_named_in_mid_release_stops_it_and_an_abort_gives_th
     world.request("Abort")
     await world.until_state("Aborted", 1200)
     await world.rest()
-    assert borrowed(world) == before
+    assert hold_record(world) == before
     assert world.names()["services"] == sorted([NAME, SERVICE])

@@ -39,7 +39,7 @@ from tests.scenarios.routed import (
     SERVICE,
     Provider,
     assert_given_back,
-    borrowed,
+    hold_record,
     routed_at_rest,
 )
 from tests.scenarios.stories import waiting_for_approval
@@ -296,7 +296,7 @@ async def test_steps_edited_in_mid_release_to_what_routers_cannot_say_stop_it_an
     before = await routed_at_rest(world, by=by)
     if by is BY_ROUTE:
         await tenants_only(world)
-        before = borrowed(world, by)
+        before = hold_record(world, by)
     await waiting_for_approval(world)
     standing = world.server.get(*SHARED_IN[by.name])["metadata"]["resourceVersion"]
     said, weighted = {"replicas": 1, "matches": matches, "pause": {}}, {"replicas": 1, "traffic": "10%", "pause": {}}

@@ -19,7 +19,7 @@ from tests.scenarios.routed import (
     SERVICE,
     Provider,
     assert_given_back,
-    borrowed,
+    hold_record,
     routed_at_rest,
     share,
 )
@@ -133,12 +133,12 @@ async def test_who_reverts_everything_at_once_has_reverted_each_once_and_is_answ
     async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4, by=by) as m:
         world = m.world
         await m.release()
-        objects = ((SERVICES, SERVICE), *by.borrowed)
-        ours = borrowed(world, by)
+        objects = ((SERVICES, SERVICE), *by.hold_record)
+        ours = hold_record(world, by)
         for resource, name in objects:
             revert(world, resource, name, m.before[f"{resource.kind} {name}"][0])
         await world.rest()
-        assert (borrowed(world, by), world.state) == (ours, "AwaitingApproval")
+        assert (hold_record(world, by), world.state) == (ours, "AwaitingApproval")
         told = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
         assert len(told) == len(objects)
         # A second time for one of them is a second time.

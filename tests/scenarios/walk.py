@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
-from rollout_lws.rollout.lifecycle.hold_conflicts import PEACE_SECONDS
+from rollout_lws.rollout.lifecycle.hold_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.sandbox.behaviours.nodes import scheduler
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.judge import HOLD
@@ -85,7 +85,7 @@ class Walk(Others):
         await self.world.rest(quiet=60, seconds=7200)
         self.assert_clean(version)
         # That the hold was reset again and again is told until it has stood for ten minutes.
-        await self.world.sleep(PEACE_SECONDS)
+        await self.world.sleep(COOL_DOWN_SECONDS)
         await self._silent()
         if self.plan.ending == "leave":
             await self._left(version)

@@ -49,7 +49,7 @@ class Others(Staged):
     """People and controllers that share objects with a release."""
 
     def _shared(self, number: int) -> tuple[Resource, str]:
-        every = ((SERVICES, SERVICE), (HTTP_ROUTES, ROUTE), *self.plan.provider.borrowed)
+        every = ((SERVICES, SERVICE), (HTTP_ROUTES, ROUTE), *self.plan.provider.hold_record)
         return every[number % len(every)]
 
     def edit_shared(self, number: int) -> None:
@@ -141,7 +141,7 @@ class Others(Staged):
             # Steps that ask for a share are refused where nothing is named that could give it.
             if self.world.get(self.world.ROLLOUT, NAME) is not None:
                 self.route_by(1)
-            for number in range(2 + len(self.plan.provider.borrowed)):
+            for number in range(2 + len(self.plan.provider.hold_record)):
                 if self.world.get(*self._shared(number)) is None:
                     self.reapply_shared(number)
 

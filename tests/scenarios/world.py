@@ -183,15 +183,15 @@ class World(User, Waits):
         except BaseException as error:
             self.errors.append(error)
             raise
-        if not decision.only_tells:
+        if not decision.report_only:
             self.failing.forget(self.name)
             self._back_off = 0.0
         if not self._do_chores(decision.chores):
             return
         if told_after >= len(decision.writes):
             self.notices += decision.notices
-        new = None if decision.only_tells else self.view.want(decision.wanted.kinds)
-        if not decision.only_tells and self.view.want_pods(decision.wanted.pods):
+        new = None if decision.report_only else self.view.want(decision.wanted.kinds)
+        if not decision.report_only and self.view.want_pods(decision.wanted.pods):
             self._wake()
         if new is not None:
             asyncio.get_running_loop().call_later(new + 1e-6, self._wake)

@@ -104,7 +104,7 @@ def test_what_a_rollout_owns_otherwise_is_never_deleted(resource: Resource, live
 
 def test_what_a_rollout_that_is_gone_had_made_is_left_to_the_garbage_collector() -> None:
     left = Marked(B, KEYS, {SERVICES: (copied(),), INGRESSES: (second(),)}, frozenset({B}))
-    assert (left.ghosts, [*left.take_back(A, "llama", "gone")]) == ((), [])
+    assert (left.deleted_uids, [*left.take_back(A, "llama", "gone")]) == ((), [])
 
 
 # What a Rollout that is gone has pinned

@@ -196,5 +196,5 @@ class TestPools:
         assert said(self.pool(), ours) == ""
         assert "InferencePool llama selects no leader" in said(self.pool(app="x"), ours)
         assert "besides llama" in said(self.pool(), ours | {"decode": [leader("decode")]})
-        borrowed = pools.pin(self.pool(), B, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders"))
-        assert "borrowed by another Rollout" in said(borrowed, ours)
+        hold_record = pools.pin(self.pool(), B, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders"))
+        assert "borrowed by another Rollout" in said(hold_record, ours)

@@ -16,10 +16,10 @@ from rollout_lws.observe.cache_types import trimmed_workload
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
-    borrowed,
     foreign_members,
     give_back,
     hold,
+    hold_record,
     is_held,
     resolved_surge,
     resolved_unavailable,
@@ -116,7 +116,7 @@ def test_only_members_that_must_change_are_written(
 
 def test_the_annotation_says_who_borrowed_what_and_what_it_was() -> None:
     after = held((2, 0, "30%"))
-    found = borrowed(after, KEYS)
+    found = hold_record(after, KEYS)
     assert found is not None
     assert found.by == UID
     assert found.original == {"partition": 2, "maxUnavailable": 0, "maxSurge": "30%"}
@@ -170,10 +170,10 @@ def test_a_hold_nobody_marked_counts_as_partition_zero(partition: int) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '"x"', "null", "{}", '{"by": "u"}', '{"by":"u","original":[1]}'])
 def test_a_mark_that_nobody_can_read_is_replaced_and_removed(text: str) -> None:
     before = lws(partition=HOLD, annotations={KEYS.original: text})
-    assert borrowed(before, KEYS) is None
+    assert hold_record(before, KEYS) is None
     assert foreign_members(before, KEYS) == ()
     after = patched(before, hold(before, KEYS, UID))
-    assert borrowed(after, KEYS) is not None
+    assert hold_record(after, KEYS) is not None
     assert strategy(patched(before, give_back(before, KEYS)))[0] == 0
     assert KEYS.original not in patched(before, give_back(before, KEYS)).metadata.annotations
 
@@ -186,7 +186,7 @@ def test_the_mark_of_another_rollout_still_tells_what_the_user_wants() -> None:
     after = held((2, 1, 0))
     assert users_strategy(after, KEYS).partition == 2
     taken_over = patched(after, hold(after, KEYS, "another-uid"))
-    found = borrowed(taken_over, KEYS)
+    found = hold_record(taken_over, KEYS)
     assert found is not None
     assert (found.by, found.original) == ("another-uid", {"partition": 2})
 
@@ -301,13 +301,13 @@ def test_the_last_writer_of_the_strategy_is_named(entries: list[ManagedField], m
 
 def test_another_group_has_another_mark() -> None:
     others = keys("rollouts.example.org")
-    assert borrowed(held((2, 1, 0)), others) is None
+    assert hold_record(held((2, 1, 0)), others) is None
 
 
 @pytest.mark.parametrize("record", MADE_UP)
 def test_a_record_that_somebody_has_made_up_is_none(record: str) -> None:
     before = lws(partition=HOLD, unavailable=2, annotations={KEYS.original: record})
-    assert borrowed(before, KEYS) is None
+    assert hold_record(before, KEYS) is None
     assert strategy(patched(before, hold(before, KEYS, UID))) == (HOLD, 2, 0)
     assert users_strategy(before, KEYS).partition == 0
     assert foreign_members(before, KEYS) == ()

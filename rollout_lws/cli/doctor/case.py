@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.api.resources import batch_releases, rollouts
-from rollout_lws.cli.doctor.facts import Facts, Owed
+from rollout_lws.cli.doctor.facts import Facts, PendingWrite
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.kueue import ORIGIN
 from rollout_lws.objects.resources import (
@@ -172,14 +172,14 @@ class Case:
         return Complaint(PLACE[found.reason], found.message, found.field)
 
     @cached_property
-    def owed(self) -> frozenset[Owed]:
+    def pending_writes(self) -> frozenset[PendingWrite]:
         """Writes that a controller would make now; usually none, since it has made them."""
         if not self.is_whole:
             return frozenset()
         # Only the Rollout's controller writes its status, while other objects have other writers too.
         version = self.facts.observation.rollout.metadata.resource_version
         return frozenset(
-            Owed(_words(each), version, f"{each.resource.kind}/{each.name}")
+            PendingWrite(_words(each), version, f"{each.resource.kind}/{each.name}")
             for each in self._decision.writes
             if self._is_proof(each)
         )

@@ -72,4 +72,4 @@ def seen(facts: Facts) -> Before:
     """What the second look compares with: a write that is still pending then shows that no controller acts."""
     links = chain(facts)
     amiss = frozenset((each.name, each.about) for each in links if each.state is not State.OK)
-    return Before(Case(facts).owed, amiss, first(links, State.BROKEN) is not None)
+    return Before(Case(facts).pending_writes, amiss, first(links, State.BROKEN) is not None)

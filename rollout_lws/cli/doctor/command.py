@@ -66,7 +66,7 @@ def doctor(name: str, output: str, target: Target) -> None:
     fetch_rollout(transport, rollouts, name)
     facts = _look(transport, rollouts, name)
     before = seen(facts)
-    if before.owed or before.broken:
+    if before.pending_writes or before.broken:
         time.sleep(SECOND_LOOK)
         facts = _look(transport, rollouts, name, before)
     links = chain(facts)

@@ -18,7 +18,7 @@ from rollout_lws.workload.facts import Facts as Workload
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Owed:
+class PendingWrite:
     """A write that a controller would make, in words, and the Rollout's resourceVersion that it is based on."""
 
     text: str
@@ -33,7 +33,7 @@ class Before:
     whether any of them was broken.
     """
 
-    owed: frozenset[Owed]
+    pending_writes: frozenset[PendingWrite]
     amiss: frozenset[tuple[str, str]]
     broken: bool
 
@@ -53,8 +53,8 @@ class Facts:
     before: Before | None = None
 
     @property
-    def owed(self) -> frozenset[Owed] | None:
-        return None if self.before is None else self.before.owed
+    def pending_writes(self) -> frozenset[PendingWrite] | None:
+        return None if self.before is None else self.before.pending_writes
 
     @property
     def now(self) -> datetime:
@@ -65,7 +65,7 @@ class Facts:
         first look only.
         """
         since = changed_at(live)
-        return self.owed is None if since is None else (self.now - since).total_seconds() < seconds
+        return self.pending_writes is None if since is None else (self.now - since).total_seconds() < seconds
 
     @property
     def sides(self) -> tuple[Workload, ...]:

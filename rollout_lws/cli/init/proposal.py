@@ -27,7 +27,7 @@ from rollout_lws.rollout.routing.reach import reached_by
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.hold import HOLD, borrowed, resolved_surge
+from rollout_lws.workload.hold import HOLD, hold_record, resolved_surge
 
 Object = dict[str, Any]
 _STRATEGY = "/spec/rolloutStrategy/rollingUpdateConfiguration"
@@ -144,7 +144,7 @@ def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]
                 yield f"{selecting.resource.kind} {name}"
 
 
-def _borrowed(found: Snapshot, workload: str, routing: Routing) -> Iterator[Object]:
+def _changed_by_releases(found: Snapshot, workload: str, routing: Routing) -> Iterator[Object]:
     written = ((each.resource, each.name) for each in routing.ignored)
     for resource, name in ((LEADER_WORKER_SETS, workload), *written):
         live = found.find(resource, name)
@@ -154,7 +154,7 @@ def _borrowed(found: Snapshot, workload: str, routing: Routing) -> Iterator[Obje
 
 def _keepers(found: Snapshot, workload: str, routing: Routing) -> tuple[str, ...]:
     """GitOps owners of the objects that a release modifies."""
-    owners = (gitops.owner(each) for each in _borrowed(found, workload, routing))
+    owners = (gitops.owner(each) for each in _changed_by_releases(found, workload, routing))
     return tuple(dict.fromkeys(filter(None, owners)))
 
 
@@ -183,7 +183,7 @@ def _warnings(
     strategy = lws.strategy
     if replicas == 0:
         yield f"LeaderWorkerSet {name} has 0 groups: the steps are for one; run init again when it has more"
-    if strategy.partition and not (strategy.partition >= HOLD and borrowed(lws, found.keys)):
+    if strategy.partition and not (strategy.partition >= HOLD and hold_record(lws, found.keys)):
         yield (
             f"LeaderWorkerSet {name} has partition {strategy.partition}: leave it out of its manifest, a Rollout holds"
             " the LWS by it; groups of two versions have to be one first"

@@ -74,7 +74,7 @@ def _uid_in_care(rollout: Object) -> str:
     return str(((rollout.get("status") or {}).get("stable") or {}).get("workloadUID") or "")
 
 
-def is_made_anew(rollout: Object, pinned: Pin) -> bool:
+def is_recreated(rollout: Object, pinned: Pin) -> bool:
     """Whether the LWS of the status is a recreation of the pinned one, whose generations start over."""
     uid = _uid_in_care(rollout)
     return bool(uid and pinned.workload_uids) and uid not in pinned.workload_uids
@@ -93,7 +93,7 @@ def has_ended(rollout: Object, pinned: Pin | None) -> bool:
     """Whether no release is in progress, as of a controller that has observed the pinned version (None: of any)."""
     if summary(rollout)["state"] not in _ENDED:
         return False
-    return pinned is None or is_made_anew(rollout, pinned) or not not_seen(rollout, pinned)
+    return pinned is None or is_recreated(rollout, pinned) or not not_seen(rollout, pinned)
 
 
 def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
@@ -128,7 +128,7 @@ def judge_id(rollout: Object, workload: Object, group: str, wanted: str, *, know
 def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = False) -> Verdict | None:
     """None to keep waiting: the controller has not observed the pinned version, or its release is in progress."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
-    if is_made_anew(rollout, pinned):
+    if is_recreated(rollout, pinned):
         lws = rollout["spec"]["workloadRef"]["name"]
         return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and made anew")
     if not_seen(rollout, pinned):

@@ -20,9 +20,9 @@ from rollout_lws.rollout.reasons import Ending
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
-    borrowed,
     foreign_members,
     give_back,
+    hold_record,
     resolved_surge,
     resolved_unavailable,
     users_strategy,
@@ -231,7 +231,7 @@ def _bare(group: str, rollout: Object) -> Detachment:
 
 def _holds(rollout: Object, lws: Object | None, group: str) -> tuple[bool, bool]:
     """Sort key that puts last the Rollout which manages the LWS, else one that has our finalizer."""
-    mark = borrowed(typed(lws, LeaderWorkerSet), keys(group)) if lws is not None else None
+    mark = hold_record(typed(lws, LeaderWorkerSet), keys(group)) if lws is not None else None
     meta = rollout["metadata"]
     return (
         mark is not None and mark.by == meta["uid"],

@@ -18,7 +18,7 @@ from rollout_lws.rollout.write_conflicts import Managed, judged
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.router import patched
 from rollout_lws.traffic.split import Object
-from rollout_lws.workload.hold import borrowed
+from rollout_lws.workload.hold import hold_record
 
 _MANAGED = Managed((hpa_bounds.MINIMUM, hpa_bounds.MAXIMUM))
 _ADVICE = (
@@ -68,7 +68,7 @@ def cannot_hold(d: Draft) -> Refusal | None:
 
 def expect_leftovers(d: Draft) -> Draft:
     """Expects held autoscalers on an LWS adopted from another Rollout, which may have left them behind."""
-    mark = borrowed(d.stable.workload, d.keys)
+    mark = hold_record(d.stable.workload, d.keys)
     if mark is not None and mark.by != d.uid:
         d = d.set(autoscalers=d.status.autoscalers or AutoscalersRecord(since=d.now))
     return d

@@ -71,7 +71,7 @@ def _why_here(facts: Facts, here: tuple[Pod, ...]) -> str:
     return "they began before MultiKueue dispatched it, or while another version waited"
 
 
-def tell_pods_here(d: Draft) -> Draft:
+def report_local_pods(d: Draft) -> Draft:
     """Reports once as an Event that pods of a dispatched LWS run in this cluster, and records their number."""
     facts = d.o.stable
     if d.persist is Persist.NOT or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):

@@ -38,7 +38,7 @@ from rollout_lws.rollout.routing.weights import recorded
 from rollout_lws.targets.version import Version
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.hold import HOLD, borrowed, hold
+from rollout_lws.workload.hold import HOLD, hold, hold_record
 from rollout_lws.workload.revisions import (
     current_revision,
     is_empty,
@@ -105,7 +105,7 @@ def adopt(d: Draft) -> Draft:
         return _adopted(d, d.version, target_revision(d.stable))
     current = current_revision(d.stable)
     mixed = not _has_one_version(d)
-    held = lws.strategy.partition >= HOLD and borrowed(lws, d.keys) is not None
+    held = lws.strategy.partition >= HOLD and hold_record(lws, d.keys) is not None
     if not mixed and set_is_settled(d.stable):
         return _adopted(d, d.version, current)
     if not mixed and held:

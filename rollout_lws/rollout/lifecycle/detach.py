@@ -24,7 +24,7 @@ from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
-from rollout_lws.workload.hold import borrowed, give_back
+from rollout_lws.workload.hold import give_back, hold_record
 from rollout_lws.workload.revisions import current_revision, target_revision
 
 #: Reasons for which the awaited groups will hardly become ready.
@@ -111,7 +111,7 @@ def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
 
 def _give_back(d: Draft) -> Draft:
     lws, stable = d.stable.workload, d.status.stable
-    mark = borrowed(lws, d.keys)
+    mark = hold_record(lws, d.keys)
     if mark is None or mark.by != d.uid:
         return d
     waits = current_revision(d.stable) != target_revision(d.stable)

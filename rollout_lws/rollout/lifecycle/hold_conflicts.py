@@ -17,10 +17,10 @@ from rollout_lws.rollout.backoff import doubled
 ANSWER_SECONDS = 10
 #: So many answers in a row come from a tool.
 MOST_ANSWERS = 5
-#: The first backoff before the hold is retried, in seconds; it doubles each time, up to PEACE_SECONDS.
+#: The first backoff before the hold is retried, in seconds; it doubles each time, up to COOL_DOWN_SECONDS.
 FIRST_WAIT_SECONDS = 60
 #: After so many seconds with the hold in place the next reset counts as the first again.
-PEACE_SECONDS = 600
+COOL_DOWN_SECONDS = 600
 #: Limit of recorded resets.
 MOST_CONFLICTS = 20
 #: From so many recorded resets on, the verdict reports them.
@@ -28,11 +28,11 @@ REPEATED = 3
 
 
 def on_file(conflicts: Sequence[HoldConflict], now: datetime) -> tuple[HoldConflict, ...]:
-    """The resets that still count: all of them until the hold has stood for PEACE_SECONDS, then none."""
+    """The resets that still count: all of them until the hold has stood for COOL_DOWN_SECONDS, then none."""
     if not conflicts:
         return ()
     since = conflicts[-1].put_back_at
-    return () if since is not None and since + timedelta(seconds=PEACE_SECONDS) <= now else tuple(conflicts)
+    return () if since is not None and since + timedelta(seconds=COOL_DOWN_SECONDS) <= now else tuple(conflicts)
 
 
 def is_left(conflicts: Sequence[HoldConflict]) -> bool:
@@ -61,4 +61,4 @@ def wait_seconds(conflicts: Sequence[HoldConflict]) -> float:
     """How long the controller leaves the hold reset after the last of ``conflicts``."""
     last = conflicts[-1]
     tries = answers(conflicts[:-1], last.at, last.template_hash) - MOST_ANSWERS if last.at is not None else 0
-    return doubled(FIRST_WAIT_SECONDS, tries, PEACE_SECONDS)
+    return doubled(FIRST_WAIT_SECONDS, tries, COOL_DOWN_SECONDS)

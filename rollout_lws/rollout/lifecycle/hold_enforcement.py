@@ -22,10 +22,10 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.workload.hold import (
     HOLD,
-    borrowed,
     foreign_members,
     give_back,
     hold,
+    hold_record,
     is_held,
     standing_surge,
     writer_of_strategy,
@@ -45,7 +45,7 @@ def keep_hold(d: Draft) -> Draft:
         return _release(d)
     lws = d.stable.workload
     foreign = "partition" in foreign_members(lws, d.keys) or (
-        borrowed(lws, d.keys) is None and lws.strategy.partition < HOLD
+        hold_record(lws, d.keys) is None and lws.strategy.partition < HOLD
     )
     if foreign and d.status.hold_released_at is not None and is_rolling(d):
         return d.but(hold=HoldState.RELEASED)
@@ -233,13 +233,13 @@ def _finishes_its_roll(d: Draft) -> Draft:
     )
 
 
-def tell_resets(d: Draft) -> Draft:
+def report_resets(d: Draft) -> Draft:
     """Adds repeated resets of the hold to the verdict, for as long as they are recorded: each may restart a group."""
     conflicts = hold_conflicts.on_file(d.status.hold_conflicts, d.now)
     if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < hold_conflicts.REPEATED:
         return d
     last = conflicts[-1]
-    until = d.yet_to_come(last.put_back_at, hold_conflicts.PEACE_SECONDS) if last.put_back_at is not None else None
+    until = d.yet_to_come(last.put_back_at, hold_conflicts.COOL_DOWN_SECONDS) if last.put_back_at is not None else None
     if until is None:
         return d
     told = (

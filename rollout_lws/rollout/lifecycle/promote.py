@@ -17,10 +17,10 @@ from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups, went_over
 from rollout_lws.rollout.lifecycle.paused import stays_paused
-from rollout_lws.rollout.lifecycle.rollback import tell_way_back
+from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, traffic_shift
-from rollout_lws.rollout.routing.unmanaged_backends import tell_unlisted
+from rollout_lws.rollout.routing.unmanaged_backends import report_unmanaged
 from rollout_lws.rollout.routing.versions import shares_nothing
 from rollout_lws.rollout.routing.weights import green_grows
 from rollout_lws.rollout.state import CleaningUp, RollingBack
@@ -39,13 +39,13 @@ def promote(d: Draft) -> Draft:
         return stands
     turned = turned_round(d)
     if turned is not None and not _past_return(d, own):
-        d = tell_way_back(d, *turned)
+        d = record_ending(d, *turned)
         from_steps = d.capacity.one_workload and not shares_nothing(d)
         return d.enter(RollingBack(turned[0], promotion=not from_steps))
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = _follow_canary(d)
-    d = tell_unlisted(d)
+    d = report_unmanaged(d)
     d, growing = _grows(d)
     d = remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
     if growing:

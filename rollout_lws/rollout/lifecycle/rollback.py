@@ -23,12 +23,12 @@ def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
     """Leaves the steps without promotion. With a canary LWS no stable group is touched, unless some were updated while
     the LWS was not held.
     """
-    d = tell_way_back(d, ending, why)
+    d = record_ending(d, ending, why)
     takes_back = d.capacity.steps_open_windows or (d.o.stable is not None and past_stable(d))
     return d.enter(RollingBack(ending, promotion=False) if takes_back else CleaningUp(ending))
 
 
-def tell_way_back(d: Draft, ending: Ending, why: str) -> Draft:
+def record_ending(d: Draft, ending: Ending, why: str) -> Draft:
     # Groups that are now deleted, to be recreated at the old version, do not count as restarting.
     d = d.set(restarts=())
     d = forgive(d)
@@ -57,7 +57,7 @@ def roll_back(d: Draft, state: RollingBack) -> Draft:
         # The latest reason for the rollback counts: an abort of a superseded release aborts its version.
         state = replace(state, ending=turned[0])
         # Others may have written another phase, in which autoscalers are not held and nothing of a release is watched.
-        d = tell_way_back(d, *turned).enter(state).set(phase=Phase.PROGRESSING)
+        d = record_ending(d, *turned).enter(state).set(phase=Phase.PROGRESSING)
     return _out_of_promotion(d, state) if state.promotion else _out_of_steps(d, state)
 
 

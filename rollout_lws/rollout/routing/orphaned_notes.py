@@ -24,24 +24,24 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
     ``left_pinned``).
     """
     noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
-    if noted.waits and noted.ghosts:
+    if noted.waits and noted.deleted_uids:
         return d, True
     waits = False
-    for ghost in noted.ghosts:
-        if not noted.concerns(ghost, here):
-            d = _take_back_last(d, ghost)
+    for deleted_uid in noted.deleted_uids:
+        if not noted.concerns(deleted_uid, here):
+            d = _take_back_last(d, deleted_uid)
             continue
-        writes = [*noted.take_back(ghost, here, "the Rollout that wrote it is gone")]
+        writes = [*noted.take_back(deleted_uid, here, "the Rollout that wrote it is gone")]
         waits = waits or bool(writes)
         if not writes or any(_is_written(d, each) for each in writes):
             # Or another rule of this decision has done so already.
             continue
         d = d.write(writes)
-        stays = [*noted.kept(ghost, here)]
+        stays = [*noted.kept(deleted_uid, here)]
         pinned = {(each.selecting.resource, each.name) for each in stays}
         given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
         if given:
-            told = _given_back(ghost, ", ".join(given))
+            told = _given_back(deleted_uid, ", ".join(given))
             d = d.notice(EventReason.RESTORED, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
     return d, waits
 
@@ -49,19 +49,19 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
 def take_back_last(d: Draft) -> Draft:
     """Restores everything that deleted Rollouts modified, as best-effort writes: a refusal blocks nothing."""
     if not d.o.marked.waits:
-        for ghost in d.o.marked.ghosts:
-            d = _take_back_last(d, ghost)
+        for deleted_uid in d.o.marked.deleted_uids:
+            d = _take_back_last(d, deleted_uid)
     return d
 
 
-def _take_back_last(d: Draft, ghost: str) -> Draft:
+def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
     noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
-    pinned = {(each.selecting.resource, each.name) for each in noted.kept(ghost, here)}
-    for write in noted.take_back(ghost, here, "the Rollout that wrote it is gone"):
+    pinned = {(each.selecting.resource, each.name) for each in noted.kept(deleted_uid, here)}
+    for write in noted.take_back(deleted_uid, here, "the Rollout that wrote it is gone"):
         if _is_written(d, write):
             continue
         what = f"{write.resource.kind} {write.name}"
-        told = Notice(EventReason.RESTORED.value, _given_back(ghost, what), "Warning")
+        told = Notice(EventReason.RESTORED.value, _given_back(deleted_uid, what), "Warning")
         d = d.write_if_possible((Chore(write, None if (write.resource, write.name) in pinned else told),))
         # No event reports when the API server will accept a refused write.
         d = d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
@@ -74,8 +74,8 @@ def _is_written(d: Draft, write: Write) -> bool:
     return any((each.resource, each.name) == (write.resource, write.name) for each in decided)
 
 
-def _given_back(ghost: str, what: str) -> str:
-    return f"{what} carried what a Rollout that is gone (UID {ghost}) had written; it is given back"
+def _given_back(deleted_uid: str, what: str) -> str:
+    return f"{what} carried what a Rollout that is gone (UID {deleted_uid}) had written; it is given back"
 
 
 def left_pinned(d: Draft) -> Routed:
@@ -116,8 +116,8 @@ def _others_refused(d: Draft) -> str:
 
 
 def _all_kept(d: Draft) -> Iterator[Kept]:
-    for ghost in d.o.marked.ghosts:
-        yield from d.o.marked.kept(ghost, d.o.rollout.spec.workload_ref.name)
+    for deleted_uid in d.o.marked.deleted_uids:
+        yield from d.o.marked.kept(deleted_uid, d.o.rollout.spec.workload_ref.name)
 
 
 def _shares_by(d: Draft, kept: Kept) -> bool:

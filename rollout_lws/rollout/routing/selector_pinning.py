@@ -39,7 +39,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     or has to be restored.
     """
     facts, noted = d.o.routing, d.o.marked
-    routes = noted.any_own or bool(noted.ghosts)
+    routes = noted.any_own or bool(noted.deleted_uids)
     workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
     noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
     if facts is None:

@@ -51,7 +51,7 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
                 yield selecting.resource, name
 
 
-def tell_unlisted(d: Draft) -> Draft:
+def report_unmanaged(d: Draft) -> Draft:
     """Reports once each: Services and pools that are not named, whose clients reach stable groups anyway; budgets,
     which limit evictions, not releases; and LWSs that share a pinned backend.
     """

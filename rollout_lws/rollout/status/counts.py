@@ -17,7 +17,7 @@ from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Prom
 from rollout_lws.workload.accelerators import held, held_to_the_end
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import Group, groups, moment_ready
-from rollout_lws.workload.hold import borrowed
+from rollout_lws.workload.hold import hold_record
 from rollout_lws.workload.revisions import target_revision
 
 
@@ -118,7 +118,7 @@ def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:
     """UIDs of the groups of the stable LWS that an open window, or one opened now, is about to replace."""
     if not regular:
         return frozenset()
-    lws, mark = d.stable.workload, borrowed(d.stable.workload, d.keys)
+    lws, mark = d.stable.workload, hold_record(d.stable.workload, d.keys)
     partition = lws.strategy.partition
     ours = is_releasing(d) and mark is not None and mark.written.get("partition") == partition
     return frozenset(

@@ -23,7 +23,7 @@ from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups
 
 
-def tell_refusal(observation: Observation) -> Decision | None:
+def report_refusal(observation: Observation) -> Decision | None:
     """Reports a write that the API server refused in the status, before it is retried; None if already reported.
 
     The rest of the status stays: what the refused decision would have recorded has not happened.
@@ -38,7 +38,10 @@ def tell_refusal(observation: Observation) -> Decision | None:
     d = d.set(phase=d.status.phase or Phase.INITIAL).stalled(Reason.WRITE_REFUSED, message, goes_on=True)
     after, _ = _changed(_told(d))
     return Decision(
-        writes=(_written(d, after),) if after is not None else (), notices=d.notices, only_tells=True, verdict=d.verdict
+        writes=(_written(d, after),) if after is not None else (),
+        notices=d.notices,
+        report_only=True,
+        verdict=d.verdict,
     )
 
 

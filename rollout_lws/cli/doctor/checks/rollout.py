@@ -62,7 +62,7 @@ def controller(case: Case) -> Link:
     unread = case.unread(Name.CONTROLLER, about, *case.unjudged)
     if unread is not None:
         return unread
-    before, now = case.facts.owed, case.owed
+    before, now = case.facts.pending_writes, case.pending_writes
     if now and before is not None and now & before:
         return _absent(case, about, f"no controller makes the pending write, {min(now & before).text}", waits=False)
     if now:
@@ -77,7 +77,7 @@ def _unanswered(case: Case) -> tuple[str, bool] | None:
         return None
     who = asked.by or "a user"
     # A request without a time gets the interval between two looks.
-    waits = case.facts.owed is None if asked.at is None else (case.now - asked.at).total_seconds() < PATIENCE
+    waits = case.facts.pending_writes is None if asked.at is None else (case.now - asked.at).total_seconds() < PATIENCE
     return f"{asked.type} by {who} has not been answered", waits
 
 

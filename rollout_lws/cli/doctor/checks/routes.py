@@ -12,7 +12,7 @@ from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTE
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.routing.serving import Safe, safe
 from rollout_lws.rollout.routing.weights import settings, told, wanted_share
-from rollout_lws.rollout.write_conflicts import PEACE_SECONDS
+from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
@@ -71,7 +71,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
             return unread
         text = f"{state.ref} does not say what the Rollout does: {told(split)} of requests to the new version"
         by_itself = "the controller writes it as soon as it acts"
-        undone = {each.about for each in case.owed & (case.facts.owed or frozenset())}
+        undone = {each.about for each in case.pending_writes & (case.facts.pending_writes or frozenset())}
         link = State.BROKEN if writes & undone or not case.is_on else State.WAITING
         return Link(Name.ROUTE, link, about, text, users, by_itself, steps)
     if late:
@@ -135,7 +135,7 @@ def autoscaler(case: Case) -> Link | None:
     conflicts = [
         each for each in (d.status.autoscalers.conflicts if d.status.autoscalers else ()) if each.at is not None
     ]
-    recent = [each for each in conflicts if each.at and (case.now - each.at).total_seconds() < PEACE_SECONDS]
+    recent = [each for each in conflicts if each.at and (case.now - each.at).total_seconds() < COOL_DOWN_SECONDS]
     drifted = [each for each in known if hpa_bounds.drifted(each, d.uid, d.keys)]
     left = [] if case.is_on else [each for each in known if hpa_bounds.is_held(each, d.uid, d.keys)]
     scaling = [each for each in known if hpa_bounds.scaled_workload(each) == case.workload_name]

@@ -12,7 +12,7 @@ from rollout_lws.rollout.groups.lws_unresponsive import SILENCE_SECONDS
 from rollout_lws.rollout.history import stored_as
 from rollout_lws.rollout.lifecycle.hold_enforcement import has_windows, released_by_hand
 from rollout_lws.workload.facts import Facts as Workload
-from rollout_lws.workload.hold import borrowed, is_held, standing_surge, users_strategy, writer_of_strategy
+from rollout_lws.workload.hold import hold_record, is_held, standing_surge, users_strategy, writer_of_strategy
 from rollout_lws.workload.queueing import queue_of
 from rollout_lws.workload.revisions import observed
 
@@ -95,7 +95,7 @@ def own_surge(case: Case) -> Link | None:
     if stable is None or not queue or surge in (0, "0%"):
         return None
     name = stable.name
-    held = "comes back when the Rollout leaves" if borrowed(stable.workload, keys) else "counts while it is not held"
+    held = "comes back when the Rollout leaves" if hold_record(stable.workload, keys) else "counts while it is not held"
     manifest = "# its manifest, with maxSurge: 0"
     return Link(
         Name.RELEASE,

@@ -38,6 +38,8 @@ def exact(text: str) -> Decimal:
     return number
 
 
+# A template has a dozen quantities, and a cluster few different ones.
+@lru_cache(maxsize=512)
 def canonical(text: str) -> str:
     """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi, 0.1Gi, which is no whole number of bytes, as
     107374182400m; ValueError when it is no quantity.

@@ -7,7 +7,7 @@ forms differ: a change from 1Gi to 1073741824 restarts every group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -15,9 +15,11 @@ from rollout_lws.objects.quantities import canonical
 
 #: Path from the members of a LeaderWorkerSet's spec inwards; ``_EACH`` stands for each value of an object or list.
 _Path: TypeAlias = tuple[str, ...]
-#: The same paths with common prefixes merged, so that one traversal handles them all: templates are read often.
-_Tree: TypeAlias = dict[str, Any]
-_EACH, _END = "*", ""
+_Change: TypeAlias = Callable[[Any], Any]
+#: Paths with common prefixes merged, so that one traversal handles them all: templates are read often. A path's change
+#: is at ``_END``, which is no name in JSON.
+_Tree: TypeAlias = dict[str | None, Any]
+_EACH, _END = "*", None
 _GONE: Any = object()
 
 _GROUPS = "leaderWorkerTemplate"
@@ -55,6 +57,7 @@ _STRUCTS: tuple[_Path, ...] = (
     *((*outer, "metadata") for outer in (*_TEMPLATES, *_CLAIMS)),
     (_GROUPS, "volumeClaimTemplates", _EACH, "status"),
 )
+_ALWAYS = (*_STRUCTS, *_DIVISORS)
 #: Maps that Go omits when they are empty.
 _MAPS: tuple[_Path, ...] = (
     *((*outer, "metadata", name) for outer, name in product((*_TEMPLATES, *_CLAIMS), ("labels", "annotations"))),
@@ -63,55 +66,28 @@ _MAPS: tuple[_Path, ...] = (
 )
 
 
-def _tree(paths: Iterable[_Path]) -> _Tree:
-    root: _Tree = {}
-    for path in paths:
-        branch = root
-        for step in path:
-            branch = branch.setdefault(step, {})
-        branch[_END] = {}
-    return root
-
-
-_QUANTITY_TREE, _DIVISOR_TREE, _EMPTY_TREE = _tree(_QUANTITIES), _tree(_DIVISORS), _tree((*_STRUCTS, *_MAPS))
-#: By name of the filled-in member: its default, and where it is filled in.
-_FILLED: dict[str, tuple[Any, _Tree]] = {
-    name: ("0" if name == "divisor" else {}, _tree(path[:-1] for path in (*_STRUCTS, *_DIVISORS) if path[-1] == name))
-    for name in sorted({path[-1] for path in (*_STRUCTS, *_DIVISORS)})
-}
-
-
-def plain(members: Mapping[str, Any]) -> dict[str, Any]:
+def plain(members: dict[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, in a short normal form: equal for specs of the same version.
 
     Nulls stay. Not covered are other values that Go omits, besides lists and the maps of ``_MAPS``: empty strings,
     false and 0 where that is the same as none (``hostNetwork: false``, a variable's ``value: ""``), and empty maps
     deeper inside (``matchLabels: {}``). Present or absent, these make two versions here and one for LWS.
     """
-    told = _changed(_without_empty_lists(members), _QUANTITY_TREE, _written)
-    told = _changed(told, _DIVISOR_TREE, lambda value: _GONE if value == "0" else value)
-    return dict(_changed(told, _EMPTY_TREE, lambda value: _GONE if value == {} else value))
+    return dict(_changed(_without_empty_lists(members), _PLAIN))
 
 
-def in_full(members: Mapping[str, Any]) -> dict[str, Any]:
+def in_full(members: dict[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, as the webhook writes it back: with everything that Go's types add, and with
     values that they would omit, which the webhook does not remove.
     """
-    told = _changed(members, _QUANTITY_TREE, _written)
-    for name, (default, tree) in _FILLED.items():
-        told = _changed(told, tree, _filler(name, default))
+    told = _changed(members, _WRITTEN)
+    for tree in _FILLED:
+        told = _changed(told, tree)
     return dict(told)
 
 
-def _filler(name: str, default: Any) -> Callable[[Any], Any]:
-    def fill(value: Any) -> Any:
-        return {**value, name: default} if isinstance(value, Mapping) and value.get(name) is None else value
-
-    return fill
-
-
 def _written(value: Any) -> Any:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return value
     try:
         return canonical(str(value))
@@ -119,22 +95,65 @@ def _written(value: Any) -> Any:
         return value
 
 
+def _divisor(value: Any) -> Any:
+    written = _written(value)
+    return _GONE if written == "0" else written
+
+
+def _unless_empty(value: Any) -> Any:
+    return _GONE if value == {} else value
+
+
+def _filler(name: str, default: Any) -> _Change:
+    def fill(value: Any) -> Any:
+        return {**value, name: default} if isinstance(value, dict) and value.get(name) is None else value
+
+    return fill
+
+
 def _without_empty_lists(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_empty_lists(item) for item in value]
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {name: _without_empty_lists(item) for name, item in value.items() if item != []}
     return value
 
 
-def _changed(value: Any, tree: _Tree, change: Callable[[Any], Any]) -> Any:
-    """``value`` with the values at the ends of ``tree`` changed or removed; values of other types stay."""
+def _changed(value: Any, tree: _Tree) -> Any:
+    """``value`` with the values at the ends of ``tree`` changed or removed, the innermost first; values of other types
+    stay.
+    """
     if isinstance(value, list) and _EACH in tree:
-        value = [_changed(item, tree[_EACH], change) for item in value]
-    elif isinstance(value, Mapping):
+        value = [_changed(item, tree[_EACH]) for item in value]
+    elif isinstance(value, dict):
         made = {}
         for name, item in value.items():
             branch = tree.get(name) or tree.get(_EACH)
-            made[name] = item if branch is None else _changed(item, branch, change)
-        value = {name: item for name, item in made.items() if item is not _GONE}
-    return change(value) if _END in tree else value
+            kept = item if branch is None else _changed(item, branch)
+            if kept is not _GONE:
+                made[name] = kept
+        value = made
+    return tree[_END](value) if _END in tree else value
+
+
+def _tree(changes: Mapping[_Path, _Change]) -> _Tree:
+    root: _Tree = {}
+    for path, change in changes.items():
+        branch = root
+        for step in path:
+            branch = branch.setdefault(step, {})
+        branch[_END] = change
+    return root
+
+
+_WRITTEN = _tree(dict.fromkeys(_QUANTITIES, _written))
+_PLAIN = _tree(
+    dict.fromkeys(_QUANTITIES, _written)
+    | dict.fromkeys(_DIVISORS, _divisor)
+    | dict.fromkeys((*_STRUCTS, *_MAPS), _unless_empty)
+)
+#: For each name of a member that Go fills in: the objects that it is missing in.
+_FILLED = tuple(
+    _tree({path[:-1]: _filler(name, "0" if name == "divisor" else {}) for path in _ALWAYS if path[-1] == name})
+    for name in sorted({path[-1] for path in _ALWAYS})
+)

@@ -34,7 +34,7 @@ SUBDOMAIN_POLICY = LWS_PREFIX + "subdomainPolicy"
 _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode", "resources")
 
 
-def revision_data(spec: Mapping[str, Any]) -> dict[str, Any]:
+def revision_data(spec: dict[str, Any]) -> dict[str, Any]:
     """The data of a revision: the whole template and the network config, nothing that names the LWS."""
     return {
         "spec": {

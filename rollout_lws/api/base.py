@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,10 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
+
+_M = TypeVar("_M", bound="Model")
+#: What is not written unless it is required.
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def _end_at_first(schema: Any) -> None:
@@ -57,13 +61,22 @@ class Model(BaseModel):
         times = set()
         for name, key, kept in _fields(type(self)):
             value = getattr(self, name)
+            if value is None and not kept:
+                continue
             if isinstance(value, datetime):
                 times.add(name)
             plain = _plain(value)
-            if kept or not (plain is None or plain == "" or plain == [] or plain == {}):
+            if kept or plain not in _EMPTY:
                 document[key] = plain
         # How a time is spelled its field says: pydantic's serialisers know.
         return document | self.model_dump(mode="json", by_alias=True, include=times) if times else document
+
+
+def with_fields(model: _M, **changes: Any) -> _M:
+    """The model with these fields, by their Python names; the same object if it has them already."""
+    before = vars(model)
+    same = all(before[name] == value for name, value in changes.items())
+    return model if same else model.model_copy(update=changes)
 
 
 @cache
@@ -76,13 +89,15 @@ def _fields(model: type[Model]) -> tuple[tuple[str, str, bool], ...]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, Model):
         return value.to_json_dict()
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    return str(value) if isinstance(value, str) else value
+    return value
 
 
 def _whole_seconds(moment: datetime) -> str:

@@ -25,6 +25,7 @@ from rollout_lws.api import (
     SubStatus,
     SummaryState,
 )
+from rollout_lws.api.base import with_fields
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
@@ -301,19 +302,20 @@ class Draft:
 
     def set(self, **changes: Any) -> Draft:
         """Sets fields of the status."""
-        return self.but(status=self.status.model_copy(update=changes))
+        status = with_fields(self.status, **changes)
+        return self if status is self.status else self.but(status=status)
 
     def set_sub(self, **changes: Any) -> Draft:
         """Sets fields of the sub-status."""
         before = self.sub
         if "new_revision" in changes:
             changes[before.revision_field] = changes.pop("new_revision")
-        after = before.model_copy(update=changes)
+        after = with_fields(before, **changes)
         if (
             after.current_step_state != before.current_step_state
             or after.current_step_index != before.current_step_index
         ):
-            after = after.model_copy(update={"last_update_time": self.now.replace(microsecond=0)})
+            after = with_fields(after, last_update_time=self.now.replace(microsecond=0))
         return self._put_sub(after)
 
     def begin_sub(self, **fields: Any) -> Draft:
@@ -331,7 +333,7 @@ class Draft:
 
     def set_step(self, **changes: Any) -> Draft:
         """Sets fields of the step's record."""
-        return self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))
+        return self.set(step=with_fields(self.status.step or StepRecord(), **changes))
 
     def persist_first(self) -> Draft:
         """Has the status written before all other writes."""

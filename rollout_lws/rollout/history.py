@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from heapq import nlargest
 from itertools import chain, combinations, count
@@ -102,9 +102,9 @@ def _doubles(d: Draft) -> list[ControllerRevision]:
     return list(found.values())
 
 
-def _standing(d: Draft) -> Iterator[ControllerRevision]:
+def _standing(d: Draft) -> tuple[ControllerRevision, ...]:
     """The records that are not terminating; only finalizers keep the others."""
-    return (each for each in d.o.history if not each.metadata.terminating)
+    return tuple(each for each in d.o.history if not each.metadata.terminating)
 
 
 def _latest(d: Draft) -> list[ControllerRevision]:

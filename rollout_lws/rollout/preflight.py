@@ -137,6 +137,8 @@ def invalid_spec(d: Draft) -> Refusal | None:
 
 
 def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
+    if d.status.stable is not None and d.status.stable.template_hash == d.version.template_hash:
+        return False
     stable = stable_version(d)
     return stable is not None and pick(stable.meaning) != pick(d.version.meaning)
 

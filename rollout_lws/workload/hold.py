@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -42,8 +43,12 @@ class HoldRecord:
 def hold_record(workload: Target, keys: Keys) -> HoldRecord | None:
     """The annotation on this LWS; None without one, or when it is unreadable."""
     text = workload.metadata.annotations.get(keys.original)
-    if not text:
-        return None
+    return _read(text) if text else None
+
+
+# Five rules of one decision ask for the same annotation; a few decisions run at a time.
+@lru_cache(maxsize=16)
+def _read(text: str) -> HoldRecord | None:
     try:
         mark = msgspec.json.decode(text)
         found = HoldRecord(mark["by"], dict(mark["original"]), dict(mark["written"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import Condition, ConditionType, Phase, ProgressingReason, VerdictRecord
+from rollout_lws.api.base import with_fields
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import Verdict
@@ -10,6 +11,8 @@ from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.state import Promoting, ending_of
 from rollout_lws.workload.hold import is_held
+
+_ORDER = {each.value: place for place, each in enumerate(ConditionType)}
 
 
 def tell(d: Draft, verdict: Verdict) -> Draft:
@@ -75,9 +78,8 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
         wanted[ConditionType.TERMINATING] = (True, "InTerminating", verdict.message)
     for kind, (truth, word, message) in wanted.items():
         known[kind.value] = _condition(d, known.get(kind.value), kind.value, truth, word, message)
-    order = [each.value for each in ConditionType]
     d = d.set(
-        conditions=tuple(sorted(known.values(), key=lambda each: order.index(each.type) if each.type in order else 99)),
+        conditions=tuple(sorted(known.values(), key=lambda each: _ORDER.get(each.type, len(_ORDER)))),
         message=verdict.message or None,
         current_step_index=d.sub.current_step_index,
         current_step_state=d.sub.current_step_state,
@@ -89,16 +91,17 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
 
 def _condition(d: Draft, before: Condition | None, kind: str, truth: bool, reason: str, message: str) -> Condition:
     status = "True" if truth else "False"
-    moment = d.now.replace(microsecond=0)
-    after = Condition(
-        type=kind,
+    after = with_fields(
+        before or Condition(type=kind, status=status),
         status=status,
         reason=reason,
         message=message,
         observed_generation=d.o.rollout.metadata.generation,
-        last_transition_time=before.last_transition_time if before and before.status == status else moment,
-        last_update_time=moment,
     )
-    if before is not None and after == before.model_copy(update={"last_update_time": moment}):
+    if after is before:
         return before
-    return after
+    moment = d.now.replace(microsecond=0)
+    turned = before is None or before.status != status
+    return with_fields(
+        after, last_transition_time=moment if turned else after.last_transition_time, last_update_time=moment
+    )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rollout_lws.api import Phase, RolloutStatus, rollouts
+from rollout_lws.api.base import with_fields
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import history
@@ -28,9 +29,10 @@ def report_refusal(observation: Observation) -> Decision | None:
 
     The rest of the status stays: what the refused decision would have recorded has not happened.
     """
-    d, refused = Draft.of(observation), observation.refused
+    refused = observation.refused
     if refused is None:
         return None
+    d = Draft.of(observation)
     advice = refused.advice or "It is tried again by itself"
     message = f"the API server refuses to {refused.what}: {refused.error.rstrip('. ')}. {advice}"
     if d.said(Reason.WRITE_REFUSED) and d.status.message == message:
@@ -106,7 +108,7 @@ def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
 def _changed(d: Draft) -> tuple[RolloutStatus | None, datetime | None]:
     """The status to write, None if it is not worth a write; and when it may be by time alone."""
     before = d.o.rollout.status or RolloutStatus()
-    decided = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
+    decided = with_fields(d.status, observed_generation=d.o.rollout.metadata.generation)
     # Mostly nothing has changed, and the stored status is within limits.
     after = decided if decided == before else within_limits(decided)
     if before == after:

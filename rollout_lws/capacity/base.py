@@ -98,7 +98,7 @@ class CapacityStrategy(Protocol):
     def sharing(self, new: int, replicas: int) -> int:
         """Groups of both versions that share the requests if a weight is "auto"; at least 1."""
 
-    def portion(self, allowed: int, beside: int, replicas: int) -> int:
+    def batch_size(self, allowed: int, beside: int, replicas: int) -> int:
         """The batch size: groups of [0, R) that a promotion, or a step that updates them, takes down together; at least
         1 if any may go. ``allowed`` is the user's maxUnavailable in groups; ``beside`` canary or surge groups serve.
         """

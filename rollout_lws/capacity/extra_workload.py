@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rollout_lws.capacity import canary as canaries
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
-from rollout_lws.capacity.replica_math import portion_beside
+from rollout_lws.capacity.replica_math import largest_batch
 
 if TYPE_CHECKING:
     from rollout_lws.capacity.result import CapacityResult
@@ -48,8 +48,8 @@ class ExtraWorkload(CapacityStrategy):
     def sharing(self, new: int, replicas: int) -> int:
         return max(1, replicas + new)
 
-    def portion(self, allowed: int, beside: int, replicas: int) -> int:
-        return portion_beside(allowed, beside, replicas)
+    def batch_size(self, allowed: int, beside: int, replicas: int) -> int:
+        return largest_batch(allowed, beside, replicas)
 
     def beside(self, new: Sequence[Group], replicas: int) -> Sequence[Group]:
         return new

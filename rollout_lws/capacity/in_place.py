@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
 from rollout_lws.capacity.one_workload import OneWorkload
-from rollout_lws.capacity.replica_math import portion_beside
+from rollout_lws.capacity.replica_math import largest_batch
 
 if TYPE_CHECKING:
     from rollout_lws.capacity.result import CapacityResult
@@ -32,8 +32,8 @@ class InPlace(OneWorkload):
     def extra(self, new: int) -> int:
         return 0
 
-    def portion(self, allowed: int, beside: int, replicas: int) -> int:
-        return portion_beside(allowed, replicas, replicas)
+    def batch_size(self, allowed: int, beside: int, replicas: int) -> int:
+        return largest_batch(allowed, replicas, replicas)
 
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
         return replicas - 1 - ordinal

@@ -25,7 +25,7 @@ from rollout_lws.workload.revisions import current_revision, lws_revision, obser
 POINT_OF_NO_RETURN = "PointOfNoReturn"
 _UNACTED = "waiting for the LeaderWorkerSet controller to act on the last change"
 #: The reason for deleting leaders of an open window's batch.
-AT_ONCE = "the portion is renewed at once"
+AT_ONCE = "the batch is updated at once"
 #: ``blocked`` of a rollback whose next group is the only one that serves.
 LAST_SERVING = "LastServing"
 
@@ -58,7 +58,7 @@ class PartitionUpdate(StableGroups):
         surge = max(1, self.surge) if self.strategy.surges else 0
         if self._wrong_extra(revision, surge):
             return self.extend(revision, surge, may_open=may_open)
-        return self._next_portion(revision, 0, may_open=may_open)
+        return self._next_batch(revision, 0, may_open=may_open)
 
     def renew(self, revision: str, wanted: int, *, may_open: bool = True) -> CapacityResult:
         """Updates regular groups from the top until ``wanted`` of them are new, at any ordinals; done when they exist
@@ -76,7 +76,7 @@ class PartitionUpdate(StableGroups):
         lowest = min(lowest, self.replicas)
         if sum(ordinal >= lowest for ordinal in new) == self.replicas - lowest:
             return CapacityResult(done=True)
-        return self._next_portion(revision, lowest, may_open=may_open)
+        return self._next_batch(revision, lowest, may_open=may_open)
 
     def extend(self, revision: str, surge: int, *, may_open: bool = True) -> CapacityResult:
         """Keeps ``surge`` groups of ``revision`` beyond the regular ones; done when exactly these exist and the hold is
@@ -110,7 +110,7 @@ class PartitionUpdate(StableGroups):
     def _acted_on(self, revision: str) -> bool:
         return observed(self.facts) and target_revision(self.facts) == revision
 
-    def _next_portion(self, revision: str, lowest: int, *, may_open: bool) -> CapacityResult:
+    def _next_batch(self, revision: str, lowest: int, *, may_open: bool) -> CapacityResult:
         """Opens a window for the next groups at or above ordinal ``lowest``, once those before are ready."""
         regular = self.regular
         old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
@@ -163,25 +163,25 @@ class PartitionUpdate(StableGroups):
         going = down + sum(group.ready(self.now) for group in chosen)
         body = window(self.facts.workload, self.keys, self.uid, partition, max(0, going - self.surge), self.surge)
         chosen.reverse()
-        portion = named(chosen)
-        writes = (self.patch(body, f"renew group {portion}"),) if body else ()
+        batch = named(chosen)
+        writes = (self.patch(body, f"renew group {batch}"),) if body else ()
         opened = tuple(group.ordinal for group in chosen)
-        return CapacityResult(writes=writes, message=f"renewing group {portion}", opened=opened)
+        return CapacityResult(writes=writes, message=f"renewing group {batch}", opened=opened)
 
     def in_window(self, revision: str) -> CapacityResult:
         """Drives an open window; closes it when the leaders of its batch exist at ``revision``."""
         partition = self.partition
         of_extra = partition >= self.replicas
         end = self._end(revision, self.surge) if of_extra else self.replicas
-        portion = {group.ordinal: group for group in groups(self.facts) if partition <= group.ordinal < end}
-        made = {ordinal for ordinal, group in portion.items() if group.revision == revision and not group.terminating}
+        batch = {group.ordinal: group for group in groups(self.facts) if partition <= group.ordinal < end}
+        made = {ordinal for ordinal, group in batch.items() if group.revision == revision and not group.terminating}
         waiting = lacking(range(partition, end), made)
         # The message with which it was opened, and with which its groups start up after it is closed.
-        serving = {ordinal for ordinal in made if portion[ordinal].ready(self.now, self.minimum)}
+        serving = {ordinal for ordinal in made if batch[ordinal].ready(self.now, self.minimum)}
         awaited = listed(lacking(range(partition, end), serving))
         doing = f"making surge group {awaited}" if of_extra else f"renewing group {awaited}"
         if not waiting:
-            writes = self.close("the portion's leaders exist at the new revision")
+            writes = self.close("the batch's leaders exist at the new revision")
             return CapacityResult(writes=writes, message=doing if awaited else "closing the window")
         if of_extra and foreign_members(self.facts.workload, self.keys):
             # Without our surge LWS would never create them.
@@ -190,9 +190,7 @@ class PartitionUpdate(StableGroups):
             return CapacityResult(writes=writes, message=doing)
         leader_set = self.facts.leader_set
         opened = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition <= partition
-        stale = [
-            portion[ordinal] for ordinal in waiting if ordinal in portion and portion[ordinal].revision != revision
-        ]
+        stale = [batch[ordinal] for ordinal in waiting if ordinal in batch and batch[ordinal].revision != revision]
         standing = [group for group in stale if not group.terminating]
         going, ready = self.ready(standing), self.ready(self.regular)
         if going and not of_extra and (going > self.at_once or ready - going + self.beside < 1):

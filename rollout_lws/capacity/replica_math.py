@@ -32,7 +32,7 @@ def groups_after(sizes: Sequence[int | str], replicas: int, *, keeps_one: bool) 
     return max(1, min(asked, replicas - 1 if keeps_one else replicas))
 
 
-def portion_beside(allowed: int, serving: int, replicas: int) -> int:
+def largest_batch(allowed: int, serving: int, replicas: int) -> int:
     """Batch size of an LWS of ``replicas`` groups while ``serving`` groups of a canary serve: the user's
     maxUnavailable, ``allowed``, at most as many as serve, never the last one, at least 1.
     """

@@ -31,7 +31,7 @@ class Manner(Protocol):
     @property
     def updates_regular(self) -> bool: ...
 
-    def portion(self, allowed: int, beside: int, replicas: int) -> int: ...
+    def batch_size(self, allowed: int, beside: int, replicas: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class StableGroups:
         """
         if self.emptied and self.beside >= self.replicas:
             return self.replicas
-        return self.strategy.portion(self.allowed, self.beside, self.replicas)
+        return self.strategy.batch_size(self.allowed, self.beside, self.replicas)
 
     @property
     def allowed(self) -> int:

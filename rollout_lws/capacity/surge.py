@@ -33,7 +33,7 @@ class Surge(OneWorkload):
     def extra(self, new: int) -> int:
         return new
 
-    def portion(self, allowed: int, beside: int, replicas: int) -> int:
+    def batch_size(self, allowed: int, beside: int, replicas: int) -> int:
         return beside
 
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:

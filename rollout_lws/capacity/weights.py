@@ -45,9 +45,9 @@ def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
     return max(min(100 * new // (new + stable), weight), 100 - MOST * 100 * stable // replicas)
 
 
-def weight_in_promotion(weight: int, new: int, replicas: int, portion: int) -> int:
-    """The canary's weight while ``portion`` of the ``replicas`` stable groups are down together: at least the
+def weight_in_promotion(weight: int, new: int, replicas: int, batch_size: int) -> int:
+    """The canary's weight while ``batch_size`` of the ``replicas`` stable groups are down together: at least the
     proportion of its ``new`` groups among all that stay up, rounded up, and not less than its ``weight`` before.
     """
-    staying = new + replicas - portion
+    staying = new + replicas - batch_size
     return max(weight, -(-100 * new // staying) if staying else 0)

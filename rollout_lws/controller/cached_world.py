@@ -67,7 +67,7 @@ class CachedWorld:
     def every_service(self) -> Iterable[StoredObject]:
         return self.informers.services.all(self.namespace)
 
-    def noted_services(self, uid: str) -> Iterable[StoredObject]:
+    def annotated_services(self, uid: str) -> Iterable[StoredObject]:
         services = self.informers.services
         found = (*services.by_index(MARKED, self.namespace), *services.by_index(BY_OWNER, uid))
         return {each.metadata.name: each for each in found}.values()

@@ -105,7 +105,7 @@ class _Course:
         return self.plan.traffic_routings[0] if self.plan.traffic_routings else None
 
     @property
-    def _portion(self) -> int:
+    def _batch_size(self) -> int:
         """Batch size without canary or surge groups."""
         return min(self.allowed, self.replicas - 1)
 
@@ -124,7 +124,7 @@ class _Course:
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
         if made and self.strategy.updates_regular:
-            rounds = windows = -(-made // self._portion)
+            rounds = windows = -(-made // self._batch_size)
             loading = [self._while_loading(before, made, each, weight) for each in range(rounds)]
         else:
             rounds, windows, loading = min(made, 1), min(made, 1) if self.strategy.surges else 0, []
@@ -159,10 +159,10 @@ class _Course:
             return 0
         return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
 
-    def _while_loading(self, before: _Moment, made: int, portion: int, weight: int) -> _Moment:
-        """While the ``portion``-th batch of a step in place, from 0, is down: weights follow the ready groups."""
-        new = before.new + portion * self._portion
-        stable = before.stable - min(made, (portion + 1) * self._portion)
+    def _while_loading(self, before: _Moment, made: int, batch: int, weight: int) -> _Moment:
+        """While the ``batch``-th batch of a step in place, from 0, is down: weights follow the ready groups."""
+        new = before.new + batch * self._batch_size
+        stable = before.stable - min(made, (batch + 1) * self._batch_size)
         if self.routing is None:
             return self._even(new, stable)
         return self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas))
@@ -174,7 +174,7 @@ class _Course:
         seconds, stable = 0.0, self.replicas - groups
         routing = self.routing if share else None
         while groups:
-            at_once = self._portion
+            at_once = self._batch_size
             if routing is not None:
                 seconds += routing.grace_period_seconds
                 if stable * MOST >= self.replicas and not self.given.unlisted:
@@ -185,7 +185,7 @@ class _Course:
 
     def _rounds_back(self, groups: int) -> int:
         """Consecutive startups until so many updated groups are rolled back."""
-        return -(-groups // (self._portion if self.strategy.updates_regular else self.allowed))
+        return -(-groups // (self._batch_size if self.strategy.updates_regular else self.allowed))
 
     def _first_share(self, share: Fraction, loaded: float) -> float:
         """Seconds that the new version's first weight waits, ``loaded`` seconds from now: routers learn of its first
@@ -202,17 +202,17 @@ class _Course:
         # A canary with enough groups takes all requests, so that the stable LWS can be updated in one batch.
         takes_over = self.routing is not None and not self.strategy.one_workload and new >= self.replicas
         emptied = takes_over and not self.given.unlisted
-        renewed, portion = self._renewal(new, emptied)
-        staying = self.replicas - portion
+        renewed, batch_size = self._renewal(new, emptied)
+        staying = self.replicas - batch_size
         if self.strategy.updates_regular:
             down = self._even(new, staying - new)
         elif self.routing is None or self.strategy.surges:
             down = self._even(new, staying)
         else:
             weight = weight_of_step(self.plan, len(self.plan.steps), self.replicas)
-            weight = 100 if takes_over else weight_in_promotion(weight, new, self.replicas, portion)
+            weight = 100 if takes_over else weight_in_promotion(weight, new, self.replicas, batch_size)
             down = self._shared(new, staying, weight)
-        rounds = -(-renewed // portion)
+        rounds = -(-renewed // batch_size)
         end = _alone(self.replicas)
         return Row(
             step=None,
@@ -236,7 +236,7 @@ class _Course:
     def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:
         """Groups of [0, R) that the promotion updates, and its batch size."""
         left = self.replicas - new + self.strategy.extra(new)
-        return left, left if emptied else min(left, self.strategy.portion(self.allowed, new, self.replicas))
+        return left, left if emptied else min(left, self.strategy.batch_size(self.allowed, new, self.replicas))
 
     def _around(self, share: Fraction, rounds: int, takes_over: bool, waited: float) -> float:
         """Seconds of a promotion in which routers learn of changes and running requests drain."""

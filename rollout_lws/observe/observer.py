@@ -78,8 +78,8 @@ def _picture(
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
-    noted = marked(world, rollout, stable)
-    shared = routing(world, rollout, noted, stable, canary)
+    annotated = marked(world, rollout, stable)
+    shared = routing(world, rollout, annotated, stable, canary)
     shares_nothing = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     left = () if place is None or canary is not None else _pods_left(world, place)
     return Observation(
@@ -102,7 +102,7 @@ def _picture(
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
-        marked=noted,
+        marked=annotated,
         routing=shared,
         autoscalers=_autoscalers(world, stored),
         queues=known.queues,

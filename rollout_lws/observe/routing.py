@@ -17,7 +17,7 @@ from rollout_lws.observe.world import World
 from rollout_lws.rollout.routing.selector_pinning import looked_for
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.marked import Marked, noted_names
+from rollout_lws.traffic.marked import Marked, annotated_names
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.pools import picker_service
 from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_kinds
@@ -32,7 +32,7 @@ _BEING_LISTED = "routes and pools are being listed"
 def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     """Objects with any Rollout's annotation, or created by this one, as far as the current decision needs them."""
     keys, uid, status = world.keys, rollout.metadata.uid, rollout.status or RolloutStatus()
-    services = mentioning(world.noted_services(uid), keys.original, uid)
+    services = mentioning(world.annotated_services(uid), keys.original, uid)
     names = _names(rollout, keys, services)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
     routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.deleted_uids)
@@ -138,11 +138,11 @@ def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | 
     style = rollout.spec.strategy.style
     asked = named(style.traffic_routings[0] if style and style.traffic_routings else None)
     uid = rollout.metadata.uid
-    noted = [found for live in services if (found := noted_names(live, uid, keys, asked)) is not None]
+    annotated = [found for live in services if (found := annotated_names(live, uid, keys, asked)) is not None]
     if asked is not None:
         # A user may have copied a Service with its annotation.
-        noted.sort(key=lambda each: each.service != asked.service)
-    return next(iter(noted), asked)
+        annotated.sort(key=lambda each: each.service != asked.service)
+    return next(iter(annotated), asked)
 
 
 def mentioning(stored: Iterable[StoredObject], *words: str) -> tuple[Object, ...]:

@@ -104,7 +104,7 @@ class ListedWorld(ABC):
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(SERVICES, "", stored_object)
 
-    def noted_services(self, uid: str) -> Iterable[StoredObject]:  # noqa: ARG002 - all of them are at hand
+    def annotated_services(self, uid: str) -> Iterable[StoredObject]:  # noqa: ARG002 - all of them are at hand
         return self.every_service()
 
     def endpoint_slices(self, service: str) -> Iterable[EndpointSlice]:

@@ -43,7 +43,7 @@ def store_version(d: Draft, version: Version, revision: str) -> Draft:
         number = following if stored.revision < newest else None
         marks = {d.keys.rollback_reason: None} if d.keys.rollback_reason in stored.metadata.annotations else {}
         if number is not None or marks:
-            d = _note(d, stored, "the version is released again", marks, number)
+            d = _annotate(d, stored, "the version is released again", marks, number)
         return d
     body = history_body(
         version,
@@ -136,11 +136,11 @@ def _deletion(record: ControllerRevision, reason: str) -> Delete:
     return Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, reason)
 
 
-def note_left(d: Draft, ending: Ending) -> Draft:
+def record_outcome(d: Draft, ending: Ending) -> Draft:
     """Annotates a version whose release did not end with it, so that "the previous version" skips it."""
     stored = stored_as(d, d.status.observed_template_hash or "")
     if stored is not None and stored.metadata.annotations.get(d.keys.rollback_reason) != ending.value:
-        d = _note(d, stored, "its release did not end with it", {d.keys.rollback_reason: ending.value})
+        d = _annotate(d, stored, "its release did not end with it", {d.keys.rollback_reason: ending.value})
     return d
 
 
@@ -162,7 +162,7 @@ def stored_as(d: Draft, template_hash: str) -> ControllerRevision | None:
     return next((each for each in _latest(d) if _hash_of(each) == template_hash), None)
 
 
-def _note(
+def _annotate(
     d: Draft, stored: ControllerRevision, reason: str, annotations: Mapping[str, str | None], number: int | None = None
 ) -> Draft:
     """Changes annotations (None removes one) and, if given, the number of a stored version.

@@ -76,7 +76,7 @@ def canary_ingress(
     }
 
 
-def noted(made: Object, by: str, keys: Keys) -> Object:
+def annotated(made: Object, by: str, keys: Keys) -> Object:
     """The manifest with our annotation: a digest of its routing, and the entry that says the release created it."""
     return marks.put_made(made, by, keys, {"written": _digest(made)})
 

@@ -80,10 +80,10 @@ class IngressRouter:
         )
         if not wanted:
             return deleted(INGRESSES, live, reason) if live is not None else ()
-        noted = ingress.noted(wanted, self.facts.by, self.facts.keys)
+        annotated = ingress.annotated(wanted, self.facts.by, self.facts.keys)
         if live is None:
-            return (Create(INGRESSES, noted, reason),)
-        return patched(INGRESSES, live, ingress.updated(live, noted), reason)
+            return (Create(INGRESSES, annotated, reason),)
+        return patched(INGRESSES, live, ingress.updated(live, annotated), reason)
 
     @classmethod
     def restore(cls, live: Object, by: str, keys: Keys) -> Object:

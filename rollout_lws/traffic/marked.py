@@ -221,7 +221,7 @@ class Marked:
 UNMARKED = Marked()
 
 
-def noted_names(live: Object, by: str, keys: Keys, asked: Names | None) -> Names | None:
+def annotated_names(live: Object, by: str, keys: Keys, asked: Names | None) -> Names | None:
     """The objects that a release routes requests with, from its pin on this Service; None without a pin. A pin without
     names falls back to ``asked``, the names in the spec, if these name this Service.
     """

@@ -134,10 +134,10 @@ async def test_a_bug_of_ours_stands_in_nobodys_way(caplog: pytest.LogCaptureFixt
 async def test_whatever_an_api_server_can_store_is_judged() -> None:
     """Of a custom resource 1.5 MiB, which a review has twice; whoever writes less must not be stopped by its size."""
     mine = made()
-    noted = {"metadata": {"name": "m", "managedFields": [{"manager": "x" * (3 * 2**19 - 100)}]}}
+    annotated = {"metadata": {"name": "m", "managedFields": [{"manager": "x" * (3 * 2**19 - 100)}]}}
     async with served(mine) as it, client(mine) as session:
         for rule in Rule:
-            status, said = await post(session, f"{it.url}/{rule}", asked_of(object=noted, oldObject=noted))
+            status, said = await post(session, f"{it.url}/{rule}", asked_of(object=annotated, oldObject=annotated))
             assert (status, said["response"]["allowed"]) == (200, True)
         assert [rule for rule, _ in it.judged] == [*Rule]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
 from rollout_lws.capacity.batches import batch, is_last_full, makes_no_groups, wanted_groups
-from rollout_lws.capacity.replica_math import portion_beside
+from rollout_lws.capacity.replica_math import largest_batch
 from rollout_lws.workload.groups import groups
 from tests.workload.build import NOW, facts, lws, pod
 
@@ -146,4 +146,4 @@ def test_a_batch_tells_when_the_next_group_will_count() -> None:
 def test_no_more_groups_are_renewed_at_once_than_may_be_away_and_than_stand_in_for_them(
     allowed: int, serving: int, replicas: int, at_once: int
 ) -> None:
-    assert portion_beside(allowed, serving, replicas) == at_once
+    assert largest_batch(allowed, serving, replicas) == at_once

@@ -98,7 +98,7 @@ def test_groups_that_requests_are_shared_among_beside_one_new(strategy: Capacity
     [(1, 0, (1, 1, 0)), (2, 1, (1, 2, 1)), (3, 4, (3, 3, 4)), (9, 9, (3, 3, 9))],
 )
 def test_groups_that_go_down_at_once(allowed: int, beside: int, columns: tuple[int, ...]) -> None:
-    assert [each.portion(allowed, beside, R) for each, _ in row(*columns)] == [each for _, each in row(*columns)]
+    assert [each.batch_size(allowed, beside, R) for each, _ in row(*columns)] == [each for _, each in row(*columns)]
 
 
 def test_under_kueue_a_promotion_makes_no_surge_groups() -> None:

@@ -70,21 +70,21 @@ def test_share_of_each_step(style: str, replicas: int, steps: list[Any], weights
 
 
 @pytest.mark.parametrize(
-    ("weight", "new", "replicas", "portion", "expected"),
+    ("weight", "new", "replicas", "batch_size", "expected"),
     [(20, 1, 4, 1, 25), (40, 1, 4, 1, 40), (0, 2, 4, 2, 50), (0, 1, 1, 1, 100), (10, 0, 1, 1, 10), (0, 1, 3, 1, 34)],
 )
 def test_share_while_a_portion_of_stable_is_away(
-    weight: int, new: int, replicas: int, portion: int, expected: int
+    weight: int, new: int, replicas: int, batch_size: int, expected: int
 ) -> None:
-    assert weight_in_promotion(weight, new, replicas, portion) == expected
+    assert weight_in_promotion(weight, new, replicas, batch_size) == expected
 
 
 @given(st.integers(0, 100), st.integers(1, 40), st.integers(2, 40), st.integers(1, 40))
 def test_a_promotion_takes_nothing_from_the_canary_and_gives_old_groups_no_more_than_even_load(
-    weight: int, new: int, replicas: int, portion: int
+    weight: int, new: int, replicas: int, batch_size: int
 ) -> None:
-    portion = min(portion, replicas - 1)
-    share = weight_in_promotion(weight, new, replicas, portion)
+    batch_size = min(batch_size, replicas - 1)
+    share = weight_in_promotion(weight, new, replicas, batch_size)
     assert weight <= share <= 100
-    staying = replicas - portion
+    staying = replicas - batch_size
     assert (100 - share) * (new + staying) <= 100 * staying

@@ -157,11 +157,11 @@ async def test_what_is_being_released_is_decided_before_what_rests() -> None:
         looked_at: list[str] = []
         world = controller._reconciler.world
 
-        def noted(namespace: str) -> Any:
+        def annotated(namespace: str) -> Any:
             looked_at.append(namespace)
             return world(namespace)
 
-        object.__setattr__(controller._reconciler, "world", noted)
+        object.__setattr__(controller._reconciler, "world", annotated)
         async with controller.watching(), controller.working():
             await asyncio.sleep(5)
         assert (set(looked_at[:2]), looked_at[2]) == ({"team-b", "team-c"}, "team-a")

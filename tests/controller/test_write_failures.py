@@ -19,7 +19,7 @@ CREATE = Create(LEADER_WORKER_SETS, {"metadata": {"name": "llama-canary", "names
 STATUS = Patch(LEADER_WORKER_SETS, "prod", "llama", {"status": {}}, "tell", subresource="status")
 
 
-def noted(*failures: tuple[ApiError | Unreachable, Write, datetime]) -> WriteFailures[str]:
+def annotated(*failures: tuple[ApiError | Unreachable, Write, datetime]) -> WriteFailures[str]:
     failing: WriteFailures[str] = WriteFailures()
     for error, write, moment in failures:
         failure = classify(error, write)
@@ -29,7 +29,7 @@ def noted(*failures: tuple[ApiError | Unreachable, Write, datetime]) -> WriteFai
 
 
 def test_a_refusal_is_told_at_once_with_verb_object_and_permission() -> None:
-    told = noted((ApiError(403, "Forbidden", "no"), CREATE, NOW)).of(KEY, NOW)
+    told = annotated((ApiError(403, "Forbidden", "no"), CREATE, NOW)).of(KEY, NOW)
     assert told == RefusedWrite(
         what="create LeaderWorkerSet llama-canary",
         error="no",
@@ -39,28 +39,28 @@ def test_a_refusal_is_told_at_once_with_verb_object_and_permission() -> None:
 
 
 def test_a_subresource_is_named() -> None:
-    told = noted((ApiError(422, "Invalid", "no"), STATUS, NOW)).of(KEY, NOW)
+    told = annotated((ApiError(422, "Invalid", "no"), STATUS, NOW)).of(KEY, NOW)
     assert told is not None
     assert told.what == "patch LeaderWorkerSet llama (status)"
 
 
 def test_a_busy_server_is_told_only_when_it_stays_busy() -> None:
     error = ApiError(503, "ServiceUnavailable", "busy")
-    failing = noted((error, CREATE, NOW), (error, CREATE, LATER))
+    failing = annotated((error, CREATE, NOW), (error, CREATE, LATER))
     assert failing.of(KEY, LATER - timedelta(seconds=1)) is None
     assert failing.of(KEY, LATER) == RefusedWrite("create LeaderWorkerSet llama-canary", "busy", "")
 
 
 def test_another_write_that_fails_starts_the_patience_anew() -> None:
     error = ApiError(409, "Conflict", "changed")
-    assert noted((error, CREATE, NOW), (error, STATUS, LATER)).of(KEY, LATER) is None
+    assert annotated((error, CREATE, NOW), (error, STATUS, LATER)).of(KEY, LATER) is None
 
 
 def test_a_server_that_does_not_answer_tells_nothing() -> None:
-    assert noted((Unreachable("cut"), CREATE, NOW)).of(KEY, LATER) is None
+    assert annotated((Unreachable("cut"), CREATE, NOW)).of(KEY, LATER) is None
 
 
 def test_what_went_through_is_forgotten() -> None:
-    failing = noted((ApiError(403, "Forbidden", "no"), CREATE, NOW))
+    failing = annotated((ApiError(403, "Forbidden", "no"), CREATE, NOW))
     failing.forget(KEY)
     assert failing.of(KEY, LATER) is None

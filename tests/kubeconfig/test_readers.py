@@ -282,8 +282,8 @@ def written(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             paths.append(place.directory / f"config-{number}")
             paths[-1].write_text(yaml.safe_dump(place.fill(content)))
         monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
-        for noted in (place.asked.headers, place.asked.clients, place.asked.names, place.by.destinations):
-            noted.clear()
+        for annotated in (place.asked.headers, place.asked.clients, place.asked.names, place.by.destinations):
+            annotated.clear()
 
     for name in ("HTTPS_PROXY", "https_proxy", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)

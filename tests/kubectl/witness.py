@@ -171,8 +171,8 @@ class Witness:
             assert set(picture.workloads) <= {STABLE, CANARY}, told
             assert open_to_change or not gone, f"{gone} restarted outside a promotion, {told}"
             assert open_to_change or picture.partition == HOLD, f"the hold was lifted, {told}"
-            portion = max(1, min(unavailable, canary, replicas - 1))
-            allowed = {"Promote": portion, "RollBackPromotion": unavailable}.get(picture.task, 0)
+            batch = max(1, min(unavailable, canary, replicas - 1))
+            allowed = {"Promote": batch, "RollBackPromotion": unavailable}.get(picture.task, 0)
             assert replicas - stable <= allowed, f"{stable} of {replicas} ready in {picture.task}, {told}"
             assert stable + canary > 0, f"nobody serves, {told}"
         assert managed, "the Rollout never took the LWS over"

@@ -19,7 +19,7 @@ from rollout_lws.objects.kueue import (
 from rollout_lws.objects.meta import Meta
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.field_limits import within_limits
-from rollout_lws.rollout.groups.evictions import forgive, given_up, note_renewed
+from rollout_lws.rollout.groups.evictions import forgive, given_up, record_updated
 from rollout_lws.workload.facts import Listing
 from tests.rollout.build import draft, in_step, rollout
 from tests.workload.build import NEW, OLD, facts, leader_set, lws, pod
@@ -55,7 +55,7 @@ def test_no_eviction_from_before_is_blamed_where_kueue_had_given_up_more_groups_
     once = dict.fromkeys(range(MANY), 1)
     renewed, forgiven = evicted(once), evicted(once)
     for group in range(MANY):
-        renewed = note_renewed(renewed, (group,))
+        renewed = record_updated(renewed, (group,))
     for d in (renewed, forgive(forgiven)):
         assert blamed(once, filed(d)) == set()
         # The latest are on record, and are blamed for what comes after.
@@ -96,7 +96,7 @@ def test_room_that_scaled_down_groups_leave_is_taken_by_groups_that_had_none() -
     d = forgive(d)
     fewer = dict.fromkeys(range(MANY // 2), 1)
     d = evicted(fewer, filed(d))
-    d = note_renewed(d, (MANY // 4,))
+    d = record_updated(d, (MANY // 4,))
     assert len(filed(d)) == len(fewer)
     assert blamed(fewer, filed(d)) == set()
     assert blamed({**fewer, 0: 2}, filed(d)) == {"0"}
@@ -105,7 +105,7 @@ def test_room_that_scaled_down_groups_leave_is_taken_by_groups_that_had_none() -
 def test_records_of_groups_that_are_gone_make_room() -> None:
     gone = tuple(EvictionRecord(workload=f"gone-{n}", count=1) for n in range(ITEMS_LIMIT))
     d = evicted({0: 0, 1: 3}, gone)
-    d = note_renewed(d, (0, 1))
+    d = record_updated(d, (0, 1))
     assert filed(d) == (EvictionRecord(workload="workload-1", count=3),)
     assert blamed({0: 0, 1: 3}, filed(d)) == set()
     assert blamed({0: 1, 1: 3}, filed(d)) == {"0"}

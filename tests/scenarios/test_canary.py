@@ -128,7 +128,7 @@ async def test_a_three_step_release_stays_within_its_budget_of_writes(world: Wor
     world.approve()
     await world.until_state("Healthy")
     await world.rest()
-    windows = [write for write in world.writes if write.reason.startswith(("renew group", "the portion's leaders"))]
+    windows = [write for write in world.writes if write.reason.startswith(("renew group", "the batch's leaders"))]
     assert len(world.writes) - len(windows) <= 30, [write.reason for write in world.writes]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rollout_lws.traffic.ingress import (
+    annotated,
     drifted,
     ingress_problem,
     no_path,
-    noted,
     reaches_new,
     rival,
     updated,
@@ -23,7 +23,7 @@ from tests.traffic.test_ingress import PREFIX, header, ingress, made, path
 
 def live(split: Split, **spec: Any) -> Any:
     """As the API server gives it back."""
-    first = noted(made(ingress(**spec), split), A, KEYS)
+    first = annotated(made(ingress(**spec), split), A, KEYS)
     return {**first, "metadata": {**first["metadata"], "uid": "c", "resourceVersion": "7"}}
 
 
@@ -51,7 +51,7 @@ def test_labels_classes_and_other_annotations_are_others_and_stay() -> None:
     stands["metadata"]["annotations"]["example.com/seen"] = "yes"
     stands["spec"]["ingressClassName"] = "nginx"
     assert not drifted(stands, A, KEYS)
-    after = updated(stands, noted(made(ingress(), Split(50)), A, KEYS))
+    after = updated(stands, annotated(made(ingress(), Split(50)), A, KEYS))
     assert (after["metadata"]["labels"]["seen"], after["spec"]["ingressClassName"]) == ("yes", "nginx")
     assert after["metadata"]["annotations"]["example.com/seen"] == "yes"
     assert after["metadata"]["annotations"][f"{PREFIX}canary-weight"] == "50"
@@ -60,13 +60,13 @@ def test_labels_classes_and_other_annotations_are_others_and_stay() -> None:
 
 def test_a_header_that_the_next_step_does_not_match_goes() -> None:
     stands = live(Split(0, (header("x-canary", "yes"),)))
-    said = updated(stands, noted(made(ingress(), Split(20)), A, KEYS))["metadata"]["annotations"]
+    said = updated(stands, annotated(made(ingress(), Split(20)), A, KEYS))["metadata"]["annotations"]
     assert {key.removeprefix(PREFIX) for key in said if key.startswith(PREFIX)} == {"canary", "canary-weight"}
 
 
 def test_certificates_that_the_user_names_no_more_go() -> None:
     stands = live(Split(20), tls=[{"hosts": ["llama.example.com"], "secretName": "llama"}])
-    assert "tls" not in updated(stands, noted(made(ingress(), Split(20)), A, KEYS))["spec"]
+    assert "tls" not in updated(stands, annotated(made(ingress(), Split(20)), A, KEYS))["spec"]
 
 
 def test_without_a_path_to_the_service_there_is_nothing_to_share() -> None:

@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic import marks, pools, services
-from rollout_lws.traffic.ingress import noted
+from rollout_lws.traffic.ingress import annotated
 from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.services import canary_service
@@ -48,7 +48,7 @@ def copied(**meta: Any) -> Any:
 
 def second(**meta: Any) -> Any:
     made = test_ingress.made(test_ingress.ingress(), Split(20))
-    return stored(noted(made, A, KEYS), **{"ownerReferences": [CONTROLLER], **meta})
+    return stored(annotated(made, A, KEYS), **{"ownerReferences": [CONTROLLER], **meta})
 
 
 def plain(name: str = "tool", **meta: Any) -> Any:

@@ -124,7 +124,7 @@ def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
     many = last.new >= d.replicas
     if many and asked is not None and not found.given.unlisted:
         return
-    at_once = found.strategy.portion(max(1, unavailable), last.new, d.replicas)
+    at_once = found.strategy.batch_size(max(1, unavailable), last.new, d.replicas)
     told = (
         f"the promotion renews {at_once} of {d.replicas} groups at a time, in {last.windows} windows, while they still"
         " get requests: what runs on one ends as its preStop and terminationGracePeriodSeconds allow"

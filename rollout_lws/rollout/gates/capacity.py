@@ -16,7 +16,7 @@ from rollout_lws.rollout.groups.health import (
     loading_words,
     waits_for_capacity,
 )
-from rollout_lws.rollout.groups.scaling import note_opened, worn_out
+from rollout_lws.rollout.groups.scaling import record_window, worn_out
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing import route
 from rollout_lws.workload.revisions import target_revision
@@ -56,7 +56,7 @@ def loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     failure = _failure(d, step, capacity)
     if failure is None or not aborts(d):
         # A release that rolls back starts nothing new.
-        d = note_opened(d.take(result), result)
+        d = record_window(d.take(result), result)
         if step.routed is None:
             d, _ = route.keep(d)
     if failure is not None:

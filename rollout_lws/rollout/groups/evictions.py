@@ -25,18 +25,18 @@ def evicted_before(d: Draft) -> dict[str, int]:
     return {each.metadata.uid: each.evictions(PODS_READY_TIMEOUT) for each in others} | known
 
 
-def note_renewed(d: Draft, ordinals: Iterable[int]) -> Draft:
+def record_updated(d: Draft, ordinals: Iterable[int]) -> Draft:
     """Records Kueue's evictions so far of the groups of the stable LWS that are updated now."""
     renewed = set(ordinals)
-    return _note(d, (workload_of(d.stable, group) for group in groups(d.stable) if group.ordinal in renewed))
+    return _record(d, (workload_of(d.stable, group) for group in groups(d.stable) if group.ordinal in renewed))
 
 
 def forgive(d: Draft) -> Draft:
     """Ignores all evictions so far."""
-    return _note(d, _queued(d))
+    return _record(d, _queued(d))
 
 
-def _note(d: Draft, workloads: Iterable[Workload | None]) -> Draft:
+def _record(d: Draft, workloads: Iterable[Workload | None]) -> Draft:
     """Records these, newest last, in place of records of deleted groups: the status has limited room."""
     standing = {each.metadata.uid for each in _queued(d)}
     listed = all(facts.listing is Listing.DONE for facts in _sides(d))

@@ -12,7 +12,7 @@ from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import words_of
-from rollout_lws.rollout.groups.evictions import note_renewed
+from rollout_lws.rollout.groups.evictions import record_updated
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.workload.groups import Group, groups
 
@@ -70,11 +70,11 @@ def close_window(d: Draft) -> Draft:
     return d
 
 
-def note_opened(d: Draft, result: CapacityResult) -> Draft:
+def record_window(d: Draft, result: CapacityResult) -> Draft:
     """Records the windows that are opened, by group."""
     d = d.but(opened=result.opened)
     if result.opened:
-        d = note_renewed(d, result.opened)
+        d = record_updated(d, result.opened)
         opened = dict((d.status.step.partition_attempts if d.status.step else None) or {})
         for ordinal in result.opened:
             opened[str(ordinal)] = tallied(opened.get(str(ordinal), 0) + 1)

@@ -32,7 +32,7 @@ from rollout_lws.rollout.groups.watch_demand import was_dispatched
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.preflight import invalid_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.routing import orphaned_notes, route, selector_pinning
+from rollout_lws.rollout.routing import orphaned_annotations, route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
 from rollout_lws.targets.version import Version
@@ -95,7 +95,7 @@ def adopt(d: Draft) -> Draft:
         return d
     # Adoption is no precondition: groups that roll natively need their traffic too. A route of another LWS that refuses
     # writes does not keep this LWS from being held.
-    d = orphaned_notes.take_back_last(d)
+    d = orphaned_annotations.take_back_last(d)
     lws, name = d.stable.workload, d.stable.name
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING)
@@ -167,8 +167,8 @@ def _replaced(d: Draft) -> Draft:
         d = write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
-    d, giving = orphaned_notes.take_back(d)
-    if giving or (d.status.traffic is None and not orphaned_notes.left_pinned(d).done):
+    d, giving = orphaned_annotations.take_back(d)
+    if giving or (d.status.traffic is None and not orphaned_annotations.left_pinned(d).done):
         # The orphaned canary had traffic weight until now, so requests are still running there.
         d = d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
     if giving:

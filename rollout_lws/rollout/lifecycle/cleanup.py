@@ -10,7 +10,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups import volume_claims
 from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
-from rollout_lws.rollout.history import note_left
+from rollout_lws.rollout.history import record_outcome
 from rollout_lws.rollout.lifecycle import idle
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
@@ -122,7 +122,7 @@ def _end(d: Draft, ending: Ending) -> Draft:
         d = d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
         d = _mark_aborted(d, None)
         return idle.rests(d)
-    d = note_left(d, ending)
+    d = record_outcome(d, ending)
     if ending is Ending.ABORTED:
         d = d.set(phase=Phase.ABORTED)
         d = _mark_aborted(d, d.status.aborted)

@@ -13,7 +13,7 @@ from rollout_lws.rollout.preflight import cannot_release, invalid_spec, refused_
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.routing import orphaned_notes, selector_pinning
+from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.step_plan import plan_hash
 from rollout_lws.workload.revisions import is_empty, observed, target_revision
@@ -30,12 +30,12 @@ def settle(d: Draft) -> Draft:
     stable = d.status.stable
     if stable is None:
         raise LookupError("an LWS at rest has been adopted")
-    d, giving = orphaned_notes.take_back(d)
+    d, giving = orphaned_annotations.take_back(d)
     if giving:
         return d.reconciling(
             Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
         )
-    pinned = orphaned_notes.left_pinned(d)
+    pinned = orphaned_annotations.left_pinned(d)
     d = d.wake(pinned.until)
     if pinned.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, pinned.message)

@@ -12,7 +12,7 @@ from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
-from rollout_lws.rollout.groups.scaling import note_opened, partition_update, scale_new, worn_out
+from rollout_lws.rollout.groups.scaling import partition_update, record_window, scale_new, worn_out
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups, went_over
@@ -67,7 +67,7 @@ def promote(d: Draft) -> Draft:
         result = own.promote(revision, may_open=may_open)
     if overtaken and result.done:
         return _became_stable(d, revision) if current_revision(d.stable) == revision else went_over(d)
-    d = note_opened(d.take(result), result)
+    d = record_window(d.take(result), result)
     used_up = worn_out(d)
     if used_up and not result.writes:
         return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")

@@ -20,7 +20,7 @@ from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred_route
 from rollout_lws.rollout.routing.selector_pinning import answer, shares_noted
 from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
-from rollout_lws.rollout.routing.versions import new_side, stable_side
+from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import (
     DEFAULT_DRAIN_SECONDS,
     DEFAULT_GRACE_SECONDS,
@@ -89,22 +89,22 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     unsaid = next((problem.message for each in every if (problem := each.check(split)) is not None), "")
     if unsaid:
         # The plan was edited during the release: the current weights stay until the user corrects it.
-        return note(d, message=unsaid), Routed(False, unsaid)
+        return set_traffic(d, message=unsaid), Routed(False, unsaid)
     nobody = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
     if nobody and not any(each.modified for each in states):
         # Later passes ask the routers that accepted the route before our first write: there would be none.
-        return note(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
+        return set_traffic(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
     refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
-        return note(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
+        return set_traffic(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
     denied = pools.canary_denied(facts) if split.reaches_new else ""
     if denied and not any(each.reaches_canary for each in states):
-        return note(d, desired=recorded(wanted), message=denied), Routed(False, denied)
+        return set_traffic(d, desired=recorded(wanted), message=denied), Routed(False, denied)
     if wanted.reaches_new:
         d, waits = _quarrelled(d, every, split)
         # A version that does not serve loses its traffic even if another manager keeps overwriting it.
         if waits is not None and split.reaches_new:
-            return note(d, message=waits.message), waits
+            return set_traffic(d, message=waits.message), waits
     record = d.status.traffic or TrafficRecord()
     given = split.reaches_new or any(each.modified for each in states) or record.since is not None
     reached_new = any(each.reaches_canary for each in states)
@@ -117,14 +117,14 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         lost = facts.names.canary_pool if withdrawn else facts.names.stable_pool
         silent = bool(unanswered(facts, lost)) and (withdrawn or split.weight == 100 > wanted.weight)
         if silent:
-            d = note(d, unanswered=d.now)
+            d = set_traffic(d, unanswered=d.now)
         if (withdrawn and record.applied not in (None, recorded(ALL_STABLE))) or (silent and not withdrawn):
             d = d.set(flaps=tallied((d.status.flaps or 0) + 1))
-        d = note(d, desired=recorded(wanted), message=why or None)
+        d = set_traffic(d, desired=recorded(wanted), message=why or None)
         # Routers may apply a weight long before they report it; and removing it has to be accepted once more.
         again = reached_new and not split.reaches_new and record.applied == recorded(split)
         if record.since is None or again:
-            d = note(d, since=d.now, applied=None)
+            d = set_traffic(d, since=d.now, applied=None)
         d = d.persist_later(brief=_is_recorded(d) and not (why or again))
         return d, Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in states)), "") or nobody
@@ -134,10 +134,10 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         written = (written_lately(d, each.live) for state in states for each in state.objects)
         lately = (moment for moment in written if moment is not None)
         d = d.brief_until(next(lately, None) if _is_recorded(d) and not nobody else None)
-        return note(d, desired=recorded(wanted), message=refused), Routed(False, refused)
+        return set_traffic(d, desired=recorded(wanted), message=refused), Routed(False, refused)
     if given and record.applied != recorded(split):
-        d = note(d, since=d.now, applied=recorded(split))
-    d = note(d, desired=recorded(wanted), message=why or None)
+        d = set_traffic(d, since=d.now, applied=recorded(split))
+    d = set_traffic(d, desired=recorded(wanted), message=why or None)
     # If stable fails, the canary gets more than the step asks for, and it may be the fix.
     more = wanted.reaches_new and split.weight >= wanted.weight and split.matches == wanted.matches
     return d, DONE if more or not why else Routed(False, why)
@@ -180,7 +180,7 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
     return d, None
 
 
-def note(d: Draft, **changes: Any) -> Draft:
+def set_traffic(d: Draft, **changes: Any) -> Draft:
     """Sets fields of the traffic record."""
     return d.set(traffic=(d.status.traffic or TrafficRecord()).model_copy(update=changes))
 
@@ -203,7 +203,7 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
         # The status was wiped: the weight written in the routes counts.
         record = TrafficRecord(step=0)
         d = d.set(traffic=record)
-    if not (d.o.canary or new_side(d).exists):
+    if not (d.o.canary or new_endpoints(d).exists):
         return _returned(d, facts) if _went_over(d) else (d, DONE)
     forced = _forced(d)
     if forced.done:
@@ -211,7 +211,7 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
         return d, DONE
     d = d.wake(forced.until)
     if record.step:
-        d = note(d, step=0)
+        d = set_traffic(d, step=0)
     d, pinned = _answered(d, facts)
     d, routed = _apply(d, facts, ALL_STABLE)
     if not routed.done:
@@ -237,7 +237,7 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
         d, _ = _answered(d, d.o.routing)
     d, taken = shares_noted(d)
     if not taken.done:
-        return note(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
+        return set_traffic(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
     given_at = d.status.traffic.since if d.status.traffic else None
     return awaited(d, drained(d, given_at, "the new version") if given_at is not None and d.new_ready else DONE)
 
@@ -251,12 +251,12 @@ def _forced(d: Draft) -> Routed:
 def _went_over(d: Draft) -> bool:
     """True if the groups of the one LWS rolled natively to the new version and serve."""
     natively = ending_of(d.state) is Ending.ROLLED_OUT_NATIVELY
-    return natively and d.capacity.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
+    return natively and d.capacity.one_workload and any(group.ready(d.now) for group in stable_endpoints(d).groups)
 
 
 def _returned(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
     """Before the canary Service goes, waits until the stable Service reaches the version that became stable."""
-    d = note(d, step=0)
+    d = set_traffic(d, step=0)
     d, pinned = _answered(d, facts)
     if not pinned.is_all_there_is:
         return d, pinned

@@ -13,7 +13,7 @@ from rollout_lws.rollout.routing import draining, route_conflicts
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred
 from rollout_lws.rollout.routing.serving import answers_for_stable
-from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
+from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, recorded, settings
 from rollout_lws.traffic import pinned_selectors, services
 from rollout_lws.traffic.facts import RoutingFacts
@@ -38,8 +38,8 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     """Services whose endpoints to watch, and kinds to watch in the whole namespace, while something is or may be routed
     or has to be restored.
     """
-    facts, noted = d.o.routing, d.o.marked
-    routes = noted.any_own or bool(noted.deleted_uids)
+    facts, annotated = d.o.routing, d.o.marked
+    routes = annotated.any_own or bool(annotated.deleted_uids)
     workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
     noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
     if facts is None:
@@ -56,12 +56,12 @@ def shares_noted(d: Draft) -> tuple[Draft, Routed]:
     """Removes all weights by the routes' own annotations, once nothing names the routes any more; done when no route
     carries an annotation.
     """
-    noted, before = d.o.marked, d.o.rollout.status or RolloutStatus()
+    annotated, before = d.o.marked, d.o.rollout.status or RolloutStatus()
     workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
-    wanted, known = (looked_for(d.o.rollout, each, workload, routes=noted.any_own) for each in (d.status, before))
-    if noted.waits or (wanted and not known):
-        return d, Routed(False, noted.waits or "routes that carry notes of this release are being looked for")
-    writes = [*noted.take_shares_back("no request to the new version")]
+    wanted, known = (looked_for(d.o.rollout, each, workload, routes=annotated.any_own) for each in (d.status, before))
+    if annotated.waits or (wanted and not known):
+        return d, Routed(False, annotated.waits or "routes that carry notes of this release are being looked for")
+    writes = [*annotated.take_shares_back("no request to the new version")]
     d = d.write(writes)
     if not writes:
         return d, DONE
@@ -78,7 +78,7 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
     d = d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
     if not d.on_record:
         return d, Routed(False, "the release is put on record first")
-    new = new_side(d)
+    new = new_endpoints(d)
     d, pinned = answer(d, facts)
     d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
     if facts.canary_service is None and not any(barred(d, each) for each in pinned_selectors.of_stable(facts)):
@@ -97,8 +97,12 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
 def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
     """Points the stable Service and pool at stable, or at the canary while no stable group can answer."""
     answers, until = answers_for_stable(d, facts)
-    d, side = d.wake(until), new_side(d) if answers else stable_side(d)
-    return point(d, pinned_selectors.of_stable(facts), side) if side.exists or d.o.stable is not None else (d, DONE)
+    d, endpoints = d.wake(until), new_endpoints(d) if answers else stable_endpoints(d)
+    return (
+        point(d, pinned_selectors.of_stable(facts), endpoints)
+        if endpoints.exists or d.o.stable is not None
+        else (d, DONE)
+    )
 
 
 def keep_pinned(d: Draft) -> Draft:
@@ -114,14 +118,14 @@ def target(d: Draft) -> str:
     return asked.target if asked else "AsSelected"
 
 
-def point(d: Draft, selectors: Iterable[Selector], side: Side) -> tuple[Draft, Routed]:
+def point(d: Draft, selectors: Iterable[Selector], endpoints: VersionEndpoints) -> tuple[Draft, Routed]:
     """Pins the selectors to one version's groups; done when all are pinned and no router rejects one of them."""
     found = DONE
     for each in selectors:
         live = each.live
         if any((write.resource, write.name) == (each.selecting.resource, each.name) for write in d.writes):
             # Another rule of this decision has pinned it already.
-            found = Routed(False, f"{each.ref} is pinned to groups of {side.name}") if found.done else found
+            found = Routed(False, f"{each.ref} is pinned to groups of {endpoints.name}") if found.done else found
             continue
         refusal = barred(d, each)
         if refusal:
@@ -132,9 +136,9 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> tuple[Draft, R
             if waits is not None:
                 found = waits
                 continue
-        writes = each.pin(side.selects, side.name, target(d), checked=True)
+        writes = each.pin(endpoints.selects, endpoints.name, target(d), checked=True)
         d = d.write(writes)
-        said = f"{each.ref} is pinned to groups of {side.name}" if writes else each.unaccepted
+        said = f"{each.ref} is pinned to groups of {endpoints.name}" if writes else each.unaccepted
         if said and found.done:
             found = Routed(False, said)
     return d, found
@@ -153,14 +157,14 @@ def restore(d: Draft) -> tuple[Draft, Routed]:
     """Restores everything that carries our annotation and removes what the release created, as soon as no request could
     reach a version that is being removed; done when nothing is left. A user's object that is gone counts as restored.
     """
-    noted = d.o.marked
-    if noted.waits:
-        return d, Routed(False, noted.waits)
-    if noted.any_own or d.status.traffic is not None:
+    annotated = d.o.marked
+    if annotated.waits:
+        return d, Routed(False, annotated.waits)
+    if annotated.any_own or d.status.traffic is not None:
         d, waits = await_unreached(d)
         if not waits.done:
             return d, waits
-    writes = [*noted.give_back("the release is over")]
+    writes = [*annotated.give_back("the release is over")]
     d = d.write(writes)
     return d, Routed(False, "giving Services and routes back") if writes else DONE
 

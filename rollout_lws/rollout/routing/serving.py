@@ -13,7 +13,7 @@ from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.rollout.backoff import doubled
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
+from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, settings, weight_of
 from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic import pools, services
@@ -28,22 +28,26 @@ SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
 
 
 def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
-    return behind_stable(d, facts, stable_side(d))
+    return behind_stable(d, facts, stable_endpoints(d))
 
 
-def behind_stable(d: Draft, facts: RoutingFacts, side: Side) -> bool:
+def behind_stable(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints) -> bool:
     """True if a version answers requests that are sent to the stable Service or pool."""
     pool = facts.names.stable_pool
-    return side.serves(d.now, _reached(side, facts, facts.names.service, pool)) and not unanswered(facts, pool)
+    return endpoints.serves(d.now, _reached(endpoints, facts, facts.names.service, pool)) and not unanswered(
+        facts, pool
+    )
 
 
 def new_serves(d: Draft, facts: RoutingFacts) -> bool:
-    side = new_side(d)
+    endpoints = new_endpoints(d)
     pool = facts.names.canary_pool
-    return side.serves(d.now, _reached(side, facts, facts.canary_service_name, pool)) and not unanswered(facts, pool)
+    return endpoints.serves(d.now, _reached(endpoints, facts, facts.canary_service_name, pool)) and not unanswered(
+        facts, pool
+    )
 
 
-def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
+def _reached(endpoints: VersionEndpoints, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
     """Names of the pods that routers can send requests to: a pool's picker reads the pods themselves."""
     if not pool:
         return facts.endpoints.get(service, frozenset())
@@ -52,7 +56,7 @@ def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) ->
         return frozenset()
     return frozenset(
         pod.metadata.name
-        for pod in side.pods
+        for pod in endpoints.pods
         if pod.is_leader
         and pod.ready_since
         and not pod.metadata.terminating
@@ -78,17 +82,17 @@ def _not_yet(d: Draft) -> Wait | None:
     Routers learn of its first endpoint and of its weight separately, so they get their grace period in between. A
     canary that stopped serving before has to serve for longer. Routers still know groups that are terminating.
     """
-    asked, flaps, side = settings(d), d.status.flaps or 0, new_side(d)
-    if asked is None or not side.exists:
+    asked, flaps, endpoints = settings(d), d.status.flaps or 0, new_endpoints(d)
+    if asked is None or not endpoints.exists:
         return None
     kept = _kept(d)
-    going = [group.index for group in side.groups if group.ordinal >= kept]
+    going = [group.index for group in endpoints.groups if group.ordinal >= kept]
     if going:
-        return Wait(f"the new version gets its share when group {', '.join(going)} of {side.name} is gone")
+        return Wait(f"the new version gets its share when group {', '.join(going)} of {endpoints.name} is gone")
     seconds = float(asked.grace_period_seconds)
     if flaps:
         seconds = max(seconds, _ban(d))
-    since = _served_since(d, side)
+    since = _served_since(d, endpoints)
     until = d.yet_to_come(since, seconds) if since is not None else None
     if until is None:
         return None
@@ -101,12 +105,12 @@ def _ban(d: Draft) -> float:
     return doubled(max(d.minimum, SHORTEST_BAN_SECONDS), max(d.status.flaps or 0, 1) - 1, LONGEST_BAN_SECONDS)
 
 
-def _served_since(d: Draft, side: Side) -> datetime | None:
+def _served_since(d: Draft, endpoints: VersionEndpoints) -> datetime | None:
     """Since when a version serves, None without a ready group. Nothing reports since when an endpoint picker answers,
     so that counts from when the weight was removed because it did not.
     """
     lost = d.status.traffic.unanswered if d.status.traffic else None
-    ready = min(side.ready_since, default=None)
+    ready = min(endpoints.ready_since, default=None)
     return max(ready, lost) if ready is not None and lost is not None else ready
 
 
@@ -122,10 +126,10 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | 
     that ends by time alone, None if it never does.
     """
     record = d.status.traffic or TrafficRecord()
-    new = new_side(d)
+    new = new_endpoints(d)
     if not d.new_ready or record.since is None:
         return False, None
-    ready = stable_side(d).ready_since
+    ready = stable_endpoints(d).ready_since
     if not ready or record.stable_drained_at is not None:
         # After a promotion nothing has failed, so there is no backoff.
         return not ready, None
@@ -145,7 +149,7 @@ def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> Wait 
     taken = weight_of(record.applied) == 100 or (
         record.unanswered is not None and _as_written(ALL_STABLE, facts).weight == 100
     )
-    since = _served_since(d, stable_side(d)) if taken and weight_of(record.desired) < 100 else None
+    since = _served_since(d, stable_endpoints(d)) if taken and weight_of(record.desired) < 100 else None
     seconds = _ban(d) if record.unanswered is not None else max(d.minimum, SHORTEST_BAN_SECONDS)
     why = ", as it stopped serving before"
     if record.stable_drained_at is not None:
@@ -178,7 +182,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
     if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
         refuses = unanswered(facts, facts.names.stable_pool)
         least = groups_for_all(d)
-        if refuses and stable_side(d).ready_since and d.new_ready < least:
+        if refuses and stable_endpoints(d).ready_since and d.new_ready < least:
             # A picker is mostly back soon, and by then a few groups under all requests would have failed, too.
             stays = f"shares stay as they are, for 100% needs {least} ready groups of the new version"
             return Safe(_as_written(split, facts), f"{refuses}: {stays}")

@@ -11,12 +11,12 @@ from typing import assert_never
 
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.recent_writes import written_lately
-from rollout_lws.rollout.routing.route import awaited, drained, grace_over, keep, note, route, withdraw
+from rollout_lws.rollout.routing.route import awaited, drained, grace_over, keep, route, set_traffic, withdraw
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.selector_pinning import point
 from rollout_lws.rollout.routing.serving import behind_stable
 from rollout_lws.rollout.routing.unmanaged_backends import unlisted
-from rollout_lws.rollout.routing.versions import both_sides, new_side, stable_side
+from rollout_lws.rollout.routing.versions import all_endpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import does_without, takes_over, weight_of
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic import pinned_selectors
@@ -48,7 +48,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None or record.step is None or facts.service is None:
         return d, routed
-    stable, new = stable_side(d), new_side(d)
+    stable, new = stable_endpoints(d), new_endpoints(d)
     d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
     routed = routed if not routed.done else pinned_new
     # During a pause, a canary that has become big enough gets no more weight.
@@ -57,7 +57,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
         if not any(group.ready(d.now) for group in stable.groups):
             # The version that serves keeps the requests; for groups that do not, an update may be the only fix.
             return d, routed
-        d = note(d, stable_drained_at=None)
+        d = set_traffic(d, stable_drained_at=None)
         d, pinned = point(d, pinned_selectors.of_stable(facts), stable)
         return d, (pinned if routed.done else routed)
     if not routed.done:
@@ -77,7 +77,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     if own & listed or not listed:
         return d, Routed(False, f"waiting until Service {service} sends requests to groups of {new.name} only")
     if record.stable_drained_at is None:
-        d = note(d, stable_drained_at=d.now)
+        d = set_traffic(d, stable_drained_at=d.now)
     waited = drained(d, (d.status.traffic or record).stable_drained_at or d.now, f"groups of {stable.name}")
     return awaited(d, replace(waited, emptied=waited.done and not reached_by_others(d)))
 
@@ -91,16 +91,16 @@ def merge(d: Draft) -> tuple[Draft, Routed]:
         if d.paused:
             d, _ = keep(d)
             return d, Routed(False, "paused: requests stay shared as they are")
-        d, pinned = point(d, pinned_selectors.of_stable(facts), both_sides(d))
+        d, pinned = point(d, pinned_selectors.of_stable(facts), all_endpoints(d))
         if not pinned.done:
             return d, pinned
-        new = new_side(d)
+        new = new_endpoints(d)
         # Groups that are gone, for example scaled down, need not be reachable first.
         if any(group.ready(d.now) for group in new.groups) and not behind_stable(d, facts, new):
             d, _ = keep(d)
             waits = f"waiting until Service {facts.names.service} sends requests to groups of both versions"
             return d, Routed(False, unanswered(facts, facts.names.stable_pool) or waits)
-        d = note(d, step=0)
+        d = set_traffic(d, step=0)
     d, routed = keep(d)
     return awaited(d, grace_over(d)) if routed.done else (d, routed)
 

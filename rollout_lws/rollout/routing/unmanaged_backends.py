@@ -12,7 +12,7 @@ from rollout_lws.api.structural import ITEMS_LIMIT
 from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
-from rollout_lws.rollout.routing.versions import new_side
+from rollout_lws.rollout.routing.versions import new_endpoints
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
@@ -29,7 +29,7 @@ def labels_of_new(d: Draft) -> dict[str, str]:
     return {
         **((leader.get("metadata") or {}).get("labels") or {}),
         **(patch.labels if patch else {}),
-        **new_side(d).selects,
+        **new_endpoints(d).selects,
         LWS_REVISION: target_revision(d.stable),
         LWS_WORKER_INDEX: "0",
     }

@@ -21,7 +21,7 @@ from rollout_lws.workload.hold import standing_surge
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class VersionEndpoints:
     """One version: ``selects`` are the labels that only its pods have, ``pods`` its known pods."""
 
     name: str
@@ -44,7 +44,7 @@ class Side:
         return any(group.ready(now) for group in self.groups) and any(pod.metadata.name in reached for pod in self.pods)
 
 
-def new_side(d: Draft) -> Side:
+def new_endpoints(d: Draft) -> VersionEndpoints:
     """The version being released; without groups before the first is created, and once it is stable."""
     if d.capacity.one_workload:
         return _by_revision(d, d.sub.new_revision, d.new_groups)
@@ -54,16 +54,16 @@ def new_side(d: Draft) -> Side:
     return _by_workload(canary_name(d.stable.workload) if d.o.stable is not None else "", None)
 
 
-def stable_side(d: Draft) -> Side:
+def stable_endpoints(d: Draft) -> VersionEndpoints:
     """The version that serves until the promotion; all groups of an LWS that a promotion updates in place."""
     stable = d.status.stable
     if d.capacity.one_workload and stable is not None and not _is_merged(d):
         members = groups(d.o.stable) if d.o.stable is not None else ()
         return _by_revision(d, stable.revision, tuple(each for each in members if each.revision == stable.revision))
-    return both_sides(d)
+    return all_endpoints(d)
 
 
-def both_sides(d: Draft) -> Side:
+def all_endpoints(d: Draft) -> VersionEndpoints:
     """All groups of the stable LWS."""
     return _by_workload(d.o.rollout.spec.workload_ref.name, d.o.stable)
 
@@ -90,14 +90,14 @@ def _is_merged(d: Draft) -> bool:
     return (comes_and_goes or new_stays(d)) and shares_nothing(d)
 
 
-def _by_workload(name: str, facts: Facts | None) -> Side:
+def _by_workload(name: str, facts: Facts | None) -> VersionEndpoints:
     if facts is None:
-        return Side(name, {LWS_NAME: name})
-    return Side(name, {LWS_NAME: name}, groups(facts), (*facts.leaders, *facts.pods))
+        return VersionEndpoints(name, {LWS_NAME: name})
+    return VersionEndpoints(name, {LWS_NAME: name}, groups(facts), (*facts.leaders, *facts.pods))
 
 
-def _by_revision(d: Draft, revision: str, members: tuple[Group, ...]) -> Side:
+def _by_revision(d: Draft, revision: str, members: tuple[Group, ...]) -> VersionEndpoints:
     name, facts = d.o.rollout.spec.workload_ref.name, d.o.stable
     known = (*facts.leaders, *facts.pods) if facts is not None else ()
     pods = tuple(pod for pod in known if pod.revision == revision)
-    return Side(f"{name} at revision {revision}", {LWS_NAME: name, LWS_REVISION: revision}, members, pods)
+    return VersionEndpoints(f"{name} at revision {revision}", {LWS_NAME: name, LWS_REVISION: revision}, members, pods)

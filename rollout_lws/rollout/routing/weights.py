@@ -9,7 +9,7 @@ from rollout_lws.capacity.batches import batch, wanted_groups
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import leaving, partition_update
-from rollout_lws.rollout.routing.versions import stable_side
+from rollout_lws.rollout.routing.versions import stable_endpoints
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.groups import groups
@@ -59,8 +59,8 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
         return replace(split, weight=100)
     new = d.canary_ready
     allowed = resolved_unavailable(users_strategy(d.stable.workload, d.keys), d.replicas)
-    portion = d.capacity.portion(allowed, new, d.replicas)
-    return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, portion))
+    batch_size = d.capacity.batch_size(allowed, new, d.replicas)
+    return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, batch_size))
 
 
 def wanted_share(d: Draft) -> Split:
@@ -91,7 +91,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     elif not going and batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
         return split
     new = d.new_ready - min(len(going), partition_update(d).allowed)
-    ready = sum(group.ready(d.now) for group in stable_side(d).groups)
+    ready = sum(group.ready(d.now) for group in stable_endpoints(d).groups)
     if new < 1 or not d.replicas:
         # No new group, no weight.
         return ALL_STABLE
@@ -100,7 +100,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
 
 def does_without(d: Draft) -> bool:
     """True if the ready stable groups can carry all requests."""
-    ready = sum(group.ready(d.now) for group in stable_side(d).groups)
+    ready = sum(group.ready(d.now) for group in stable_endpoints(d).groups)
     return ready * MOST >= d.replicas
 
 

@@ -17,7 +17,7 @@ from rollout_lws.rollout.field_limits import within_limits
 from rollout_lws.rollout.groups.watch_demand import explaining_kinds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.routing import draining, orphaned_notes, selector_pinning
+from rollout_lws.rollout.routing import draining, orphaned_annotations, selector_pinning
 from rollout_lws.rollout.state import Promoting, RollingBack
 from rollout_lws.rollout.status import batch_release, conditions, counts, projection, throttle
 from rollout_lws.workload.canary import canary_name
@@ -99,7 +99,7 @@ def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
         taken = counts.held_by_ending(d, verdict)
         ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.workload)} still ends"
         told.append(ends + (f" and holds accelerators: {taken}" if taken else ""))
-    pinned = orphaned_notes.others_left(d) if d.at_rest else ""
+    pinned = orphaned_annotations.others_left(d) if d.at_rest else ""
     if pinned:
         told.append(pinned)
     return replace(verdict, message="; ".join(told))

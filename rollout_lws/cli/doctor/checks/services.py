@@ -10,7 +10,7 @@ from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, POD
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.routing.selector_pinning import target
 from rollout_lws.rollout.routing.unmanaged_backends import shut_out
-from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
+from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import settings, wanted_share
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
@@ -35,9 +35,9 @@ def links(case: Case) -> Iterator[Link]:
         yield found
         return
     for each in of_stable(facts):
-        yield _service(case, each, stable_side(case.d), stable)
+        yield _service(case, each, stable_endpoints(case.d), stable)
     if case.is_on and not case.is_leaving and wanted_share(case.d).reaches_new:
-        side, canary = new_side(case.d), case.facts.observation.canary or stable
+        side, canary = new_endpoints(case.d), case.facts.observation.canary or stable
         for each in (Selector(facts, SELECTING, facts.canary_service_name), *of_new(facts)):
             yield _new(case, each, side, canary)
     yield from _endpoints(case, facts)
@@ -47,7 +47,7 @@ def _refused(case: Case, about: str) -> Link | None:
     return case.complained(Name.SERVICE, about, (case.kubectl(f"get {about.lower()} -o yaml"),))
 
 
-def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
+def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: Workload) -> Link:
     live, about = selector.live, _about(selector)
     unread = case.unread(Name.SERVICE, about, selector.selecting.resource)
     if unread is not None:
@@ -98,7 +98,7 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
     return ok(Name.SERVICE, about, f"selects {count} pods of {side.name}")
 
 
-def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
+def _reaches_nobody(case: Case, selector: Selector, side: VersionEndpoints) -> str:
     live = selector.live or {}
     selected = ",".join(f"{key}={value}" for key, value in sorted(selector.selecting.selector(live).items()))
     if marks.read(live, case.d.uid, case.d.keys) is not None:
@@ -106,7 +106,7 @@ def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
     return f"{selector.ref} selects no pod of {side.name} ({selected or 'it has no selector'}): correct its selector"
 
 
-def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
+def _new(case: Case, selector: Selector, side: VersionEndpoints, workload: Workload) -> Link:
     """The link for the new version, while a step sends requests to it."""
     about = _about(selector)
     if selector.live is not None or selector.selecting.resource in case.facts.refused:

@@ -23,21 +23,21 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
     restored as best effort and blocks nothing. Selectors that would match more than one version stay pinned (see
     ``left_pinned``).
     """
-    noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
-    if noted.waits and noted.deleted_uids:
+    annotated, here = d.o.marked, d.o.rollout.spec.workload_ref.name
+    if annotated.waits and annotated.deleted_uids:
         return d, True
     waits = False
-    for deleted_uid in noted.deleted_uids:
-        if not noted.concerns(deleted_uid, here):
+    for deleted_uid in annotated.deleted_uids:
+        if not annotated.concerns(deleted_uid, here):
             d = _take_back_last(d, deleted_uid)
             continue
-        writes = [*noted.take_back(deleted_uid, here, "the Rollout that wrote it is gone")]
+        writes = [*annotated.take_back(deleted_uid, here, "the Rollout that wrote it is gone")]
         waits = waits or bool(writes)
         if not writes or any(_is_written(d, each) for each in writes):
             # Or another rule of this decision has done so already.
             continue
         d = d.write(writes)
-        stays = [*noted.kept(deleted_uid, here)]
+        stays = [*annotated.kept(deleted_uid, here)]
         pinned = {(each.selecting.resource, each.name) for each in stays}
         given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
         if given:
@@ -55,9 +55,9 @@ def take_back_last(d: Draft) -> Draft:
 
 
 def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
-    noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
-    pinned = {(each.selecting.resource, each.name) for each in noted.kept(deleted_uid, here)}
-    for write in noted.take_back(deleted_uid, here, "the Rollout that wrote it is gone"):
+    annotated, here = d.o.marked, d.o.rollout.spec.workload_ref.name
+    pinned = {(each.selecting.resource, each.name) for each in annotated.kept(deleted_uid, here)}
+    for write in annotated.take_back(deleted_uid, here, "the Rollout that wrote it is gone"):
         if _is_written(d, write):
             continue
         what = f"{write.resource.kind} {write.name}"

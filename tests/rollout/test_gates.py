@@ -13,7 +13,7 @@ from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.objects.writes import Delete
 from rollout_lws.rollout.draft import Advance, Draft
-from rollout_lws.rollout.gates import capacity, pause, pins, room, routes, table
+from rollout_lws.rollout.gates import capacity, drain, pause, pins, routes, table
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
 from rollout_lws.rollout.gates.capacity import step_batch
 from rollout_lws.rollout.reasons import Reason
@@ -61,13 +61,13 @@ def judged(gate: Gate, d: Draft, **found: Any) -> tuple[Draft, Answer]:
     ("mended", "state", "reason"),
     [
         ((), StepState.STEP_TRAFFIC_ROUTING, Reason.DRAINING),
-        (("room",), StepState.STEP_UPGRADE, Reason.LOADING),
-        (("room", "ready"), StepState.STEP_UPGRADE, Reason.CHURN),
-        (("room", "ready", "restarts"), StepState.STEP_TRAFFIC_ROUTING, Reason.ROUTING),
-        (("room", "ready", "restarts", "pinned"), StepState.STEP_TRAFFIC_ROUTING, Reason.ROUTE_CONFLICT),
-        (("room", "ready", "restarts", "pinned", "routed"), StepState.STEP_PAUSED, Reason.AWAITING_APPROVAL),
+        (("drained",), StepState.STEP_UPGRADE, Reason.LOADING),
+        (("drained", "ready"), StepState.STEP_UPGRADE, Reason.CHURN),
+        (("drained", "ready", "restarts"), StepState.STEP_TRAFFIC_ROUTING, Reason.ROUTING),
+        (("drained", "ready", "restarts", "pinned"), StepState.STEP_TRAFFIC_ROUTING, Reason.ROUTE_CONFLICT),
+        (("drained", "ready", "restarts", "pinned", "routed"), StepState.STEP_PAUSED, Reason.AWAITING_APPROVAL),
     ],
-    ids=["room", "capacity", "crash loops", "pins", "routes", "pause"],
+    ids=["drain", "capacity", "crash loops", "pins", "routes", "pause"],
 )
 def test_the_first_gate_that_a_step_does_not_pass_answers(
     mended: tuple[str, ...], state: StepState, reason: Reason
@@ -75,7 +75,7 @@ def test_the_first_gate_that_a_step_does_not_pass_answers(
     kept = {"restarts": ()} if "restarts" in mended or "ready" not in mended else {"restarts": RESTARTS}
     d = release(ready="ready" in mended, status=in_step(paused=False, **kept))
     found = {
-        "room": Routed(False, "requests that run get a minute", timed=True),
+        "drained": Routed(False, "requests that run get a minute", timed=True),
         "pinned": PENDING,
         "routed": Routed(False, "another manager writes HTTPRoute llama", contested=True),
     }
@@ -188,7 +188,7 @@ def test_a_group_that_keeps_restarting_is_named_with_the_moment_of_its_forgivene
     ],
     ids=["pending", "draining has no deadline", "a conflict has no deadline", "the deadline"],
 )
-@pytest.mark.parametrize(("gate", "of"), [(room.GATE, "room"), (pins.GATE, "pinned"), (routes.GATE, "routed")])
+@pytest.mark.parametrize(("gate", "of"), [(drain.GATE, "drained"), (pins.GATE, "pinned"), (routes.GATE, "routed")])
 def test_requests_have_to_be_where_the_step_wants_them(
     gate: Gate, of: str, waits: Routed, strategy: dict[str, Any], expected: Answer
 ) -> None:

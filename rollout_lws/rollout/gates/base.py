@@ -25,8 +25,8 @@ class CurrentStep:
     """The step that the release is in, and what this pass has asked for so that it can end.
 
     ``index`` is 1-based. ``batch`` is the state of its groups. ``pinned`` tells whether selectors reach one version
-    only, ``room`` whether requests have left the groups that the step removes (done if it removes none). ``routed`` is
-    the result of the step's traffic weight where that is routed before further groups are updated; None where the
+    only, ``drained`` whether requests have left the groups that the step removes (done if it removes none). ``routed``
+    is the result of the step's traffic weight where that is routed before further groups are updated; None where the
     groups come first. ``scaled`` is what its groups take; nothing of it is written yet.
     """
 
@@ -34,7 +34,7 @@ class CurrentStep:
     plan: Step
     batch: Batch
     pinned: Routed
-    room: Routed
+    drained: Routed
     routed: Routed | None
     scaled: CapacityResult
 

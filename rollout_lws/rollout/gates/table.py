@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rollout_lws.api import StepState
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates import capacity, crash_loops, pause, pins, room, routes
+from rollout_lws.rollout.gates import capacity, crash_loops, drain, pause, pins, routes
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Passed
 
 #: What a step has to pass, in this order. Its pause is timed from when it has passed ``routes``, whatever gates follow.
-GATES = (room.GATE, capacity.GATE, crash_loops.GATE, pins.GATE, routes.GATE, pause.GATE)
+GATES = (drain.GATE, capacity.GATE, crash_loops.GATE, pins.GATE, routes.GATE, pause.GATE)
 
 
 def judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:

@@ -182,15 +182,15 @@ def _asked(d: Draft, pinned: Routed) -> tuple[Draft, CurrentStep]:
     """Asks for what the current step needs; ``pinned`` is the result of pinning in this pass."""
     index, judged = d.sub.current_step_index, step_batch(d)
     d = _with(d, judged)
-    room, routed = DONE, None
+    drained, routed = DONE, None
     if leaving(d, judged.wanted):
         # These groups must stop receiving requests and drain first.
-        d, room = traffic_shift.make_room(d, index)
+        d, drained = traffic_shift.make_room(d, index)
     elif d.capacity.updates_regular:
         # The new groups need their traffic weight before the next old group goes.
         d, routed = route.route(d, index)
-    scaled = scale_new(d, judged.wanted, emptied=room.emptied, waits=routed.message if routed else "")
-    return d, CurrentStep(index, d.strategy.steps[index - 1], judged, pinned, room, routed, scaled)
+    scaled = scale_new(d, judged.wanted, emptied=drained.emptied, waits=routed.message if routed else "")
+    return d, CurrentStep(index, d.strategy.steps[index - 1], judged, pinned, drained, routed, scaled)
 
 
 def _waiting(d: Draft, answer: Waiting) -> Draft:

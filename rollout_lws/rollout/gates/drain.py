@@ -9,7 +9,7 @@ from rollout_lws.rollout.gates.routes import not_routed
 
 
 def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
-    return (d, PASSED) if step.room.done else not_routed(d, step.room)
+    return (d, PASSED) if step.drained.done else not_routed(d, step.drained)
 
 
 GATE = Gate(StepState.STEP_TRAFFIC_ROUTING, _judge)

@@ -35,5 +35,5 @@ async def test_an_edit_that_makes_no_version_is_seen_while_a_step_waits(
     await world.rest()
     rollout = world.server.get(ROLLOUTS, NAMESPACE, NAME)
     pinned = pin(rollout, world.server.get(LEADER_WORKER_SETS, NAMESPACE, NAME))
-    verdict = judge(rollout, Goal("paused"), pinned, {})
+    verdict = judge(rollout, Goal("paused"), pinned)
     assert verdict is not None and verdict.word == "paused"

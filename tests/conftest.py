@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -23,12 +23,12 @@ settings.load_profile("patient")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("the longer lanes")
     group.addoption("--one-in", type=int, default=1, metavar="N", help="tell one in N variants of each long test")
-    group.addoption("--seed", default="", help="any text: which of the variants --one-in tells")
+    group.addoption("--seed", default="", help="any text: which of the variants --one-in and one_in(n) tell")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    _leave_variants_to_the_long_lane(items)
+    _leave_variants_to_the_long_lane(items, str(config.getoption("--seed")))
     sampling.sample(config, items)
     for marker, (lane, tool) in _LANES.items():
         wanting = [item for item in items if item.get_closest_marker(marker)]
@@ -40,16 +40,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.looptime(**virtual_time.OPTIONS))
 
 
-def _leave_variants_to_the_long_lane(items: list[pytest.Item]) -> None:
-    """Of a test that is marked one_in(n), each n-th variant is told by default, from the first on."""
-    seen: Counter[str] = Counter()
+def _leave_variants_to_the_long_lane(items: list[pytest.Item], seed: str) -> None:
+    """Of a test that is marked one_in(n), ``seed`` draws the one variant in n that is told by default."""
+    sampled: defaultdict[int, list[pytest.Item]] = defaultdict(list)
     for item in items:
         mark = item.get_closest_marker("one_in")
         if mark is not None and not item.get_closest_marker("long"):
-            test = item.nodeid.partition("[")[0]
-            if seen[test] % mark.args[0]:
+            sampled[mark.args[0]].append(item)
+    for one_in, variants in sampled.items():
+        out = sampling.left_out((item.nodeid for item in variants), one_in, seed)
+        for item in variants:
+            if item.nodeid in out:
                 item.add_marker(pytest.mark.long)
-            seen[test] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

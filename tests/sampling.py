@@ -1,4 +1,5 @@
-"""Which variants of the longer lanes a run tells: all, or of each test one in so many, others with another seed.
+"""Which variants a run tells: of a test marked ``one_in(n)`` one in n by default, of each test of the longer lanes one
+in ``--one-in``; others with another seed.
 
 The variants of one test repeat each other but for a style, a moment or a part of the kills. A pipeline that runs for
 each commit tells all of them within a few commits, in a part of the time.

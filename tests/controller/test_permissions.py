@@ -35,6 +35,7 @@ A_WHILE = 60
 TRIES = 100
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("told", STORIES, ids=lambda each: each.__name__)
 async def test_a_controller_lives_with_its_role(told: Story) -> None:
     rights = granted()
@@ -54,7 +55,7 @@ def sampled() -> list[object]:
     ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("right", sampled())
 async def test_what_is_missing_is_named_and_waited_for(right: Right, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)

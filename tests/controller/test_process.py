@@ -79,6 +79,7 @@ REVIEWS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_controller_whose_caches_never_fill_ends_when_asked(number: signal.Signals, tmp_path: Path) -> None:
     faults = Faults()

@@ -223,6 +223,7 @@ async def test_an_endpoint_that_vanishes_takes_the_share_away_until_it_is_back()
         assert "message" not in routed.status["traffic"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("late", [1, 2])
 async def test_a_controller_that_starts_in_mid_step_shifts_nothing_before_it_knows_both_endpoints(late: int) -> None:
     async with cluster() as server:

@@ -84,6 +84,7 @@ def test_argo_cd_is_told_the_same_places_as_flux_and_the_same_kinds_by_manager()
     assert by_manager == {kind: [MANAGER] for kind in argo}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.looptime
 @pytest.mark.parametrize("by", PROVIDERS, ids=str)
 async def test_a_release_changes_only_what_tools_are_told_to_ignore(by: Provider) -> None:

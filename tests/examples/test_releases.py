@@ -192,7 +192,7 @@ ENTRIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ROUTED)
 async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_back(world: World, name: str) -> None:
     await at_rest(world, name)
@@ -224,6 +224,7 @@ async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_ba
     meter.stop()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_version_that_never_becomes_ready_leaves_everything_as_it_was(world: World, name: str) -> None:
     await at_rest(world, name)

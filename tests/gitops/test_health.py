@@ -77,6 +77,7 @@ class Judges:
             self.told.append(shown)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "style", [pytest.param(each, marks=() if each.apart else pytest.mark.long) for each in STYLES], ids=str
 )

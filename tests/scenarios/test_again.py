@@ -50,6 +50,7 @@ def misspell(world: World) -> None:
 TOLD = (CANARY_STYLE, SURGE)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     "style", [pytest.param(each, marks=() if each in TOLD else pytest.mark.long, id=str(each)) for each in STYLES]

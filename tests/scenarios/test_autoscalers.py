@@ -74,6 +74,7 @@ async def test_groups_that_requests_have_left_are_not_taken_away_until_the_relea
     assert replicas(world) == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", ["canary", "blueGreen"])
 async def test_more_groups_may_come_in_mid_release_and_stay_until_it_is_over(world: World, style: str) -> None:
     own = await scaled_at_rest(world, style=style)
@@ -259,7 +260,7 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("style", ["canary", pytest.param("blueGreen", marks=pytest.mark.long)])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_the_users_bounds_come_back_whichever_way_a_release_ends(world: World, way: Way, style: str) -> None:
@@ -281,6 +282,7 @@ async def test_they_come_back_when_the_rollout_is_deleted_in_mid_promotion(world
 # Users in between
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("spec", "held", "afterwards"),
     [

@@ -46,7 +46,7 @@ async def overtaken(world: World) -> None:
     await finish(world, "v3")
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 @pytest.mark.parametrize(
     "way", [finished, aborted, rolled_back, deleted, disabled, overtaken], ids=lambda way: way.__name__
@@ -60,6 +60,7 @@ async def test_an_autoscaler_comes_back_as_it_was(
     assert kept(world) == own
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_only_a_person_changes_the_size_meanwhile(world: World, style: Style) -> None:
     own = await scaled_at_rest(world, style)

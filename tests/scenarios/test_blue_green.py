@@ -79,6 +79,7 @@ async def test_its_last_step_asks_for_an_approval_though_it_has_all_groups(world
     assert_clean(world, "v2")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("at", [1, 3, pytest.param(4, marks=pytest.mark.long)])
 async def test_an_abort_at_any_step_restarts_nothing_and_loses_nothing(at: int) -> None:
     async with blue_green() as m:

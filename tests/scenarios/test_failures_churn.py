@@ -137,6 +137,7 @@ IN_PROMOTION = (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("on_failure", ["Pause", "Abort"])
 @tells({Reason.CHURN: IN_PROMOTION})
 async def test_a_promotion_tells_of_a_group_that_crashes_and_goes_on_with_it(world: World, on_failure: str) -> None:
@@ -180,6 +181,7 @@ def _mended(world: World) -> bool:
 _OTHER_REASONS = ("EvictionByEvictionAPI", "TerminationByKubelet")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pod", ["llama-canary-0", "llama-canary-0-1"], ids=["leader", "worker"])
 @pytest.mark.parametrize(
     "reason",

@@ -150,6 +150,7 @@ SLOW = (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("on_failure", ["Pause", "Abort"])
 @tells({Reason.DEADLINE: SLOW}, {EventReason.STALLED: SLOW})
 async def test_a_promotion_that_does_not_get_on_is_told_and_goes_on(world: World, on_failure: str) -> None:

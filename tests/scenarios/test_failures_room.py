@@ -62,6 +62,7 @@ CORDONED = (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("on_failure", ["Pause", "Abort"])
 @tells(
     {

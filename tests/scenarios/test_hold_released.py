@@ -135,6 +135,7 @@ async def test_a_partition_of_the_users_own_that_ends_the_roll_early_is_told(wor
     assert_clean(world, "v2")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("capacity", ["InPlace", "Surge"])
 async def test_the_stable_template_restored_under_the_annotation_ends_the_release_once(
     world: World, capacity: str

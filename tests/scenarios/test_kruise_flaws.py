@@ -79,6 +79,7 @@ async def test_kruise_flaw_a_grace_of_zero_is_none_at_the_first_share_as_at_the_
     assert (world.now - asked).total_seconds() < 0.5
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize(
     "order",
@@ -120,6 +121,7 @@ async def test_kruise_flaw_a_jump_back_shrinks_the_canary_and_its_share(world: W
     assert_given_back(world, before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("step", "own"), [(1, 2), (5, -1)])
 @pytest.mark.parametrize("asked", [0, 6, -3])
 async def test_kruise_flaw_an_impossible_next_step_is_put_right_in_the_cluster_by_one_write(
@@ -194,6 +196,7 @@ NOBODY = "no Gateway accepts HTTPRoute llama as it is: correct what its status.p
 REFUSED = "HTTPRoute llama: Gateway default/inference: Accepted is False (UnsupportedValue: no capacity)"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("pause", [{}, {"duration": 10}], ids=["approval", "timer"])
 @pytest.mark.parametrize(("step", "message"), [(1, NOBODY), (2, REFUSED)], ids=["first", "second"])
 async def test_kruise_flaw_a_step_whose_route_is_refused_never_counts_as_routed(

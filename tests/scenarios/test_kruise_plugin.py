@@ -55,6 +55,7 @@ def events(world: World) -> list[str]:
 # approve
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_each_approval_is_one_step_and_the_last_one_promotes(
     world: World, plugin: KruisePlugin, style: Style
@@ -163,6 +164,7 @@ async def test_a_fast_undo_takes_all_requests_from_green_and_keeps_its_groups(
     assert world.groups(CANARY) == dict.fromkeys(range(4), "v2")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("style", [each for each in STYLES if each.key == "canary"], ids=str)
 async def test_a_fast_undo_goes_back_to_the_earlier_step_without_requests(
     world: World, plugin: KruisePlugin, style: Style
@@ -258,6 +260,7 @@ async def test_a_fast_undo_while_it_is_paused_is_carried_out_when_it_is_resumed(
 # describe
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_what_describe_reads_without_a_question_is_there_from_the_adoption_on(world: World, style: Style) -> None:
     """It ends in a panic where the sub-status is missing, or where a header's match has no type."""

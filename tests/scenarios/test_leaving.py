@@ -118,7 +118,7 @@ async def disabled(it: Release) -> None:
 Part = Callable[[Release], Awaitable[None]]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @EVERY_STYLE
 @EVERY_POINT
 @pytest.mark.parametrize(
@@ -148,6 +148,7 @@ async def test_who_leaves_restarts_nothing_gives_all_back_and_says_what_waits(
     assert (tags == {"v1"}) == (point in (at_rest, refused)), tags
 
 
+@pytest.mark.one_in(4)
 @EVERY_STYLE
 async def test_an_lws_and_its_rollout_deleted_one_after_the_other_leave_nothing(world: World, style: Style) -> None:
     it = await begun(world, style)
@@ -172,6 +173,7 @@ def vanish(it: Release) -> None:
     it.delete_rollout("Background")
 
 
+@pytest.mark.one_in(4)
 @EVERY_STYLE
 @pytest.mark.parametrize("traffic", [ROUTED, pytest.param("none", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
@@ -197,6 +199,7 @@ async def test_a_rollout_made_anew_in_mid_release_goes_back_first_and_then_throu
     await it.ends_at("v2")
 
 
+@pytest.mark.one_in(4)
 @EVERY_STYLE
 async def test_a_rollout_made_anew_at_rest_takes_over_without_a_restart(world: World, style: Style) -> None:
     it = await begun(world, style)
@@ -213,6 +216,7 @@ async def test_a_rollout_made_anew_at_rest_takes_over_without_a_restart(world: W
 OTHER = "mistral"
 
 
+@pytest.mark.one_in(4)
 @EVERY_STYLE
 @pytest.mark.parametrize("moment", [None, Moment.SECOND], ids=["at rest", "in mid-release"])
 async def test_another_lws_is_taken_care_of_only_after_the_first_is_free(
@@ -262,7 +266,7 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     it.assert_told(EventReason.ROLLED_OUT_NATIVELY)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @EVERY_STYLE
 @pytest.mark.parametrize(
     "moment", [None, Moment.SECOND, pytest.param(Moment.PROMOTION, marks=pytest.mark.long)], ids=str

@@ -43,7 +43,7 @@ async def tell(world: World, style: Style, traffic: str, act: Act, moment: Momen
     await act.happen(it)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.looptime
 @pytest.mark.parametrize(("style", "traffic", "act", "moment"), [*sample()])
 async def test_a_release_comes_to_a_legal_end(

@@ -33,6 +33,7 @@ async def test_a_version_of_which_no_group_is_ready_is_replaced(world: World, re
     assert_clean(world, "v2", replicas)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("broken", [0, 3])
 async def test_one_broken_group_does_not_stop_the_promotion_of_the_others(world: World, broken: int) -> None:
     faults = {

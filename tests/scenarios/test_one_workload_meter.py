@@ -60,6 +60,7 @@ async def test_an_abort_at_each_step(style: Style, at: int) -> None:
         assert [str(each) for each in told.meter.failures] == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_an_abort_in_mid_promotion(style: Style) -> None:
     async with metered(*FOUR, words=style.words) as told:

@@ -48,6 +48,7 @@ CAPACITY = (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_the_capacity_of_a_release_that_is_on_cannot_change(world: World, style: Style) -> None:
     await in_care(world, style)

@@ -37,6 +37,7 @@ async def test_a_promotion_whose_new_groups_are_scaled_away_does_not_wait_for_th
     assert_given_back(world, before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_an_abort_that_comes_together_with_a_reset_of_the_hold_is_not_lost(world: World, style: Style) -> None:
     await in_care(world, style)
@@ -48,6 +49,7 @@ async def test_an_abort_that_comes_together_with_a_reset_of_the_hold_is_not_lost
     await over(world, "v1", "Aborted")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_an_abort_that_finds_all_groups_new_is_refused(world: World, style: Style) -> None:
     await in_care(world, style)
@@ -68,6 +70,7 @@ async def test_an_abort_that_finds_all_groups_new_is_refused(world: World, style
 EDITS = ({"maxSurge": 2}, {"maxUnavailable": 2}, {"maxSurge": "50%", "maxUnavailable": "50%"})
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("values", EDITS, ids=str)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_a_strategy_edited_in_a_step_is_noted_and_makes_no_groups(
@@ -100,6 +103,7 @@ async def test_a_surge_window_outlives_an_edit_of_the_strategy(world: World) -> 
     assert world.groups() == SURGE.new(1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_a_contested_release_that_rolls_by_itself_fails_no_request(style: Style) -> None:
     steps = ({"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"})

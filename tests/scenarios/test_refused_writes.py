@@ -165,6 +165,7 @@ async def test_a_finalizer_that_may_not_be_written_keeps_everything_untouched(wo
     assert_untouched(world)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("record", [batch_releases(), ROLLOUTS], ids=["BatchRelease", "status"])
 async def test_a_step_that_may_not_be_put_on_record_makes_and_takes_no_groups(world: World, record: Resource) -> None:
     """A step whose groups are made before it is on record would be taken back and begun again with each try."""

@@ -64,6 +64,7 @@ def fates() -> Iterator[Any]:
             yield pytest.param(moment, fate, after, marks=marks, id=f"{name}-{moment.__name__}")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("moment", "fate", "after"), [*fates()])
 async def test_the_other_goes_on(moment: Moment, fate: Fate, after: tuple[float, float]) -> None:
     world = ReplicatedWorld()

@@ -140,6 +140,7 @@ def _without_sentences(value: Any) -> Any:
     return _MOMENT.sub(r"\1", value) if isinstance(value, str) else value
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("act", "capacity"),
     [(to_its_end, "InPlace"), (a_version_that_fails, "ExtraWorkload"), (a_third_version_and_a_writer, "Surge")],

@@ -35,6 +35,7 @@ def apply_another(world: World) -> None:
     world.set_image("v3")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("act", "losses"), [(leave, 8), (apply_another, 5)], ids=["leave", "apply_another"])
 async def test_a_canary_stays_while_groups_that_it_serves_for_keep_being_rebuilt(
     world: World, act: Callable[[World], None], losses: int

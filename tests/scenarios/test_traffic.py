@@ -47,6 +47,7 @@ async def test_five_weighted_steps_share_exactly_what_they_say_and_give_everythi
     assert_given_back(world, before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("step", [1, 3])
 async def test_an_abort_takes_the_share_away_before_the_canary_goes(world: World, step: int) -> None:
     before = await routed_at_rest(world)
@@ -127,6 +128,7 @@ async def test_a_header_step_sends_only_its_requests_and_the_next_step_all_alike
     assert_given_back(world, before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("replicas", "groups"), [(1, 1), (2, 1), (4, 4)])
 async def test_a_promotion_leaves_no_version_without_a_group_behind_its_share(
     world: World, replicas: int, groups: int
@@ -240,7 +242,7 @@ async def test_waiting_writes_nothing_and_five_steps_take_few_writes(world: Worl
     assert len(counted) - len(windows) <= 75, len(counted)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("replicas", "groups", "ending"),
     [

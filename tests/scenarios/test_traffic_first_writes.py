@@ -187,7 +187,7 @@ def name_another(world: World) -> None:
     world.patch_rollout({"strategy": {"canary": {"trafficRoutings": words}}})
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("edit", [leave_alone, name_another])
 @pytest.mark.parametrize("forge", [wipe, wipe_all])
 @pytest.mark.parametrize("by", PROVIDERS, ids=str)

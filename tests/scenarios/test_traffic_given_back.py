@@ -105,6 +105,7 @@ async def test_a_status_that_forgets_in_the_clean_up_that_requests_were_shared_g
     assert_given_back(world, before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("capacity", ["InPlace", "Surge"])
 async def test_groups_that_stay_when_a_rollout_leaves_keep_their_requests(world: World, capacity: str) -> None:
     """A group that keeps being lost in the promotion lets the Rollout leave without finishing it."""

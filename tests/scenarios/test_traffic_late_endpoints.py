@@ -18,6 +18,7 @@ pytestmark = pytest.mark.looptime
 WAITS = "waiting until Service llama-api sends requests to groups of llama-canary only"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("listed", [("llama-0", "llama-1"), ("llama-1", "llama-canary-0"), ()], ids=str)
 async def test_no_window_opens_before_the_service_is_seen_to_send_nothing_to_stable_groups(
     world: World, listed: tuple[str, ...]

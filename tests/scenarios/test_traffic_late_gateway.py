@@ -20,6 +20,7 @@ def going(world: World) -> bool:
     return any("deletionTimestamp" in pod["metadata"] for pod in pods)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("again", [False, True], ids=["its first share", "a share that it has got back"])
 async def test_an_abort_before_a_share_is_accepted_lets_its_requests_end_all_the_same(again: bool) -> None:
     world = World(Options(gateway_lag=LATE))

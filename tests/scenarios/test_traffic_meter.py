@@ -46,6 +46,7 @@ async def test_aborting_a_header_step_sends_tagged_requests_back() -> None:
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("step", [1, *(pytest.param(step, marks=pytest.mark.long) for step in (2, 3, 4)), 5])
 async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(step: int) -> None:
     async with metered() as m:
@@ -56,6 +57,7 @@ async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(step: in
         assert m.meter.cuts == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("groups", "renewed"),
     [(2, 1), pytest.param(2, 3, marks=pytest.mark.long), pytest.param(4, 1, marks=pytest.mark.long), (4, 3)],

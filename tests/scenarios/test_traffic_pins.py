@@ -42,6 +42,7 @@ def unpin(world: World, resource: Resource, name: str) -> None:
     world.patch(resource, name, {"spec": {"selector": selector if resource == SERVICES else {"matchLabels": selector}}})
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("by", "resource", "name", "to"),
     [

@@ -22,6 +22,7 @@ TWO: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.one_in(2)
 async def test_a_header_step_and_five_weighted_ones_share_as_they_say_and_lose_nothing(by: Provider) -> None:
     async with metered(HEADER, *FIVE, by=by) as m:
         await m.release()

@@ -34,6 +34,7 @@ def assert_failed_no_longer_than_the_lag(m: Metered, share: float, *losses: floa
         assert any(lost <= failure.start < failure.end <= lost + LAG + ACCEPTED for lost in losses), failure
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("paused", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_a_group_lost_twice_in_an_approval_loses_its_share_within_the_lag_and_gets_it_back(
     by: Provider, paused: bool

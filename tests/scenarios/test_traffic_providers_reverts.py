@@ -123,6 +123,7 @@ REVERTS: tuple[Any, ...] = (
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("by", "resource", "name", "revert", "who", "advice"), REVERTS)
 async def test_who_writes_over_a_release_is_answered_once_and_then_named(
     world: World,

@@ -153,6 +153,7 @@ async def test_a_few_groups_never_get_all_requests_because_the_first_picker_is_g
     assert share_of_new(world) == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("second", [False, True], ids=["the first", "the second"])
 async def test_a_pool_whose_picker_comes_and_goes_gets_its_requests_back_later_each_time(
     world: World, second: bool

@@ -88,6 +88,7 @@ def race(world: World, resource: Resource, name: str, before: dict[str, Any]) ->
     return writes
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
 async def test_who_replaces_it_at_each_write_of_ours_is_not_raced(
     world: World, resource: Resource, name: str, advice: str
@@ -128,6 +129,7 @@ async def test_an_abort_waits_for_nobody_who_keeps_writing_over_a_share_that_was
     assert len(writes) <= 7
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("by", [BY_ROUTE, BY_POOLS], ids=str)
 async def test_who_reverts_everything_at_once_has_reverted_each_once_and_is_answered_for_each(by: Provider) -> None:
     async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4, by=by) as m:

@@ -292,6 +292,7 @@ async def killed_in_the_last_window(world: World) -> None:
     world.stop_controller()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("replicas", [1, 4])
 async def test_a_third_template_that_rolled_through_an_open_window_is_stable(world: World, replicas: int) -> None:
     await at_rest(world, replicas=replicas)

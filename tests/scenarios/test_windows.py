@@ -50,7 +50,7 @@ async def released(world: World, style: Style) -> Windows:
     return windows
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("variant", ["legacy", "max_unavailable"])
 @pytest.mark.parametrize("style", STYLES, ids=str)
 def test_windows_are_few_and_as_short_as_a_leader_takes_to_end(
@@ -80,6 +80,7 @@ def moments() -> Iterator[Any]:
             yield pytest.param(style, first, marks=marks, id=f"{style}-{first}")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("style", "first"), [*moments()])
 def test_an_edit_at_any_moment_restarts_nothing_outside_a_window(style: Style, first: int) -> None:
     """The judge looks at every group that comes up; in the end the newest version runs everywhere."""
@@ -119,7 +120,7 @@ def _is_over(it: Release) -> bool:
     return it.world.state == "Healthy" and it.ready("v2")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.looptime
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_a_leader_lost_right_after_the_promotion_comes_back_new(style: Style) -> None:
@@ -141,6 +142,7 @@ async def test_a_leader_lost_right_after_the_promotion_comes_back_new(style: Sty
         world.close()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.looptime
 @pytest.mark.parametrize("style", [CANARY_STYLE, IN_PLACE], ids=str)
 async def test_a_leader_lost_before_the_set_knows_the_new_version_comes_back_old_and_is_renewed(style: Style) -> None:

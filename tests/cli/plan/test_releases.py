@@ -182,7 +182,7 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
         world.close()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", SOME, ids=str)
 async def test_a_release_is_what_its_plan_says(case: Case) -> None:
     async with planned(case) as (world, plan):

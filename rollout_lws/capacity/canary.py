@@ -1,4 +1,4 @@
-"""The canary LeaderWorkerSet: created, scaled and deleted while the stable one stays untouched."""
+"""The canary workload: created, scaled and deleted while the stable one stays untouched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.result import CapacityResult
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.targets.target import Target
 from rollout_lws.workload.canary import canary_body, canary_name
@@ -29,19 +28,19 @@ def scale(asked: Scaling) -> CapacityResult:
         body = canary_body(
             stable, asked.own.keys, owner=asked.owner, replicas=wanted, metadata_patch=asked.metadata_patch
         )
-        return CapacityResult(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
+        return CapacityResult(writes=(Create(stable.resource, body, f"first {wanted} groups of the new version"),))
     if canary.workload.metadata.terminating or not canary.workload.metadata.controlled_by(str(asked.owner["uid"])):
         # Deleted by the user, or created for a deleted BatchRelease: it goes, and is recreated once nothing is left of
         # it.
         return CapacityResult(
             writes=remove(canary, asked.own.keys).writes,
             preparing=True,
-            message=f"LeaderWorkerSet {name} is going; it will be made again",
+            message=f"{stable.resource.kind} {name} is going; it will be made again",
         )
     if canary.workload.replicas == wanted:
         return CapacityResult(done=True)
     patch = Patch(
-        LEADER_WORKER_SETS,
+        stable.resource,
         canary.workload.metadata.namespace,
         name,
         {"spec": {"replicas": wanted}},
@@ -57,8 +56,8 @@ def still_ending(stable: Target, remains: Sequence[NamedObject]) -> tuple[str, .
 
     LWS deletes a group's workers only after its leader is gone, and each of them has its grace period.
     """
-    if any(each.kind == LEADER_WORKER_SETS.kind for each in remains):
-        # Another owner's LWS.
+    if any(each.kind == stable.resource.kind for each in remains):
+        # Another owner's workload.
         return ()
     prefix = f"{canary_name(stable)}-"
     members = (each.name.removeprefix(prefix) for each in remains if each.kind in ("Pod", "StatefulSet"))
@@ -69,13 +68,13 @@ def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
     """Removes the canary LWS: scales it to 0 groups, then deletes the object; done when it is gone."""
     if canary is None:
         return CapacityResult(done=True)
-    meta = canary.workload.metadata
+    resource, meta = canary.workload.resource, canary.workload.metadata
     # The finalizer keeps an LWS with groups from being deleted under them.
     kept = [each for each in meta.finalizers if each != keys.canary_finalizer]
     release = {"metadata": {"finalizers": kept or None}} if len(kept) < len(meta.finalizers) else {}
     if canary.workload.replicas > 0 and not meta.terminating:
         body, reason = {"spec": {"replicas": 0}} | release, "the canary is no longer needed"
-        to_zero = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version)
+        to_zero = Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version)
         return CapacityResult(writes=(to_zero,), message=f"canary {meta.name} is going")
     standing = [leader for leader in canary.leaders if not leader.metadata.terminating]
     if standing and not meta.terminating:
@@ -83,7 +82,7 @@ def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
     writes: list[Write] = []
     if release:
         reason = "nothing of the canary serves any more"
-        writes.append(Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, release, reason, meta.resource_version))
+        writes.append(Patch(resource, meta.namespace, meta.name, release, reason, meta.resource_version))
     if not meta.terminating:
-        writes.append(Delete(LEADER_WORKER_SETS, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
+        writes.append(Delete(resource, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
     return CapacityResult(writes=tuple(writes), message=f"canary {meta.name} is going")

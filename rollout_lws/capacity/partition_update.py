@@ -23,7 +23,6 @@ from rollout_lws.workload.revisions import current_revision, lws_revision, obser
 
 #: ``blocked`` of a rollback that has become impossible: the StatefulSet now starts the new version by itself.
 POINT_OF_NO_RETURN = "PointOfNoReturn"
-_UNACTED = "waiting for the LeaderWorkerSet controller to act on the last change"
 #: The reason for deleting leaders of an open window's batch.
 AT_ONCE = "the batch is updated at once"
 #: ``blocked`` of a rollback whose next group is the only one that serves.
@@ -33,6 +32,10 @@ LAST_SERVING = "LastServing"
 @dataclass(frozen=True, slots=True)
 class PartitionUpdate(StableGroups):
     """Updates of the stable LWS's groups, and their rollback."""
+
+    @property
+    def _unacted(self) -> str:
+        return f"waiting for the {self.facts.workload.resource.kind} controller to act on the last change"
 
     # Forward
 
@@ -50,7 +53,7 @@ class PartitionUpdate(StableGroups):
             if is_held(self.facts.workload):
                 gone = self.drop_extra()
                 if gone.done and self.strategy.surges and not observed(self.facts):
-                    return CapacityResult(message=_UNACTED)
+                    return CapacityResult(message=self._unacted)
                 return gone
             return CapacityResult(writes=self.close("all groups are new", surge=0), message="the surge groups go")
         # With a surge, the groups that serve instead of a batch come first; otherwise LWS would update nothing below
@@ -92,7 +95,7 @@ class PartitionUpdate(StableGroups):
         if not may_open:
             return CapacityResult(message="paused: no further group is made")
         if not self._acted_on(revision):
-            return CapacityResult(message=_UNACTED)
+            return CapacityResult(message=self._unacted)
         body = window(self.facts.workload, self.keys, self.uid, self.replicas, 0, surge)
         writes = (self.patch(body, f"surge group {listed(wrong)}"),) if body else ()
         return CapacityResult(writes=writes, message=f"making surge group {listed(wrong)}", opened=tuple(wrong))
@@ -132,7 +135,7 @@ class PartitionUpdate(StableGroups):
         if not may_open:
             return CapacityResult(message="paused: no further group is renewed")
         if not self._acted_on(revision):
-            return CapacityResult(message=_UNACTED)
+            return CapacityResult(message=self._unacted)
         return self._open(old, self.replicas - len(there))
 
     def _open(self, old: Sequence[Group], missing: int) -> CapacityResult:

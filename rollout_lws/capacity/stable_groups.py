@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Protocol
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
@@ -122,7 +122,7 @@ class StableGroups:
 
     def patch(self, body: dict[str, object], reason: str) -> Patch:
         meta = self.facts.workload.metadata
-        patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason)
+        patch = Patch(self.facts.workload.resource, meta.namespace, meta.name, body, reason)
         if not meta.annotations:
             return replace(patch, resource_version=meta.resource_version)
         # LWS often writes its status when windows open and close, so a resourceVersion precondition would fail.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.kube.events import EventRecorder
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.decision import Notice
 from rollout_lws.rollout.observation import Observation
 
@@ -17,9 +16,9 @@ class Events:
 
     def record(self, notice: Notice, seen: Observation) -> None:
         """Queue an Event; one about an LWS that does not exist goes to the Rollout instead."""
-        about_workload = notice.about == LEADER_WORKER_SETS.kind and seen.stable is not None
-        if about_workload and seen.stable is not None:
-            resource, meta = LEADER_WORKER_SETS, seen.stable.workload.metadata
+        workload = seen.stable.workload if seen.stable is not None else None
+        if workload is not None and notice.about == workload.resource.kind:
+            resource, meta = workload.resource, workload.metadata
             self.recorder.record(resource, meta, type=notice.type, reason=notice.reason, note=notice.note)
             return
         self.recorder.record(

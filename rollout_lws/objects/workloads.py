@@ -156,3 +156,8 @@ class ControllerRevision(Struct, frozen=True):
     metadata: Meta
     revision: int = 0
     data: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def revision_hash(self) -> str:
+        """The revision that the workload's controller gave the version; "" on records of another controller."""
+        return self.metadata.labels.get(LWS_REVISION, "")

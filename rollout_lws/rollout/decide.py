@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import assert_never
 
 from rollout_lws.api import Phase, SummaryState
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Decision
@@ -138,9 +137,9 @@ def _workload_missing(d: Draft) -> Draft:
     kept = ", its canary keeps serving" if d.canary_ready else ""
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
-        f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace}{kept}: create it, or"
+        f"{d.called} does not exist in namespace {d.o.rollout.metadata.namespace}{kept}: create it, or"
         " delete this Rollout",
-        field=FieldRef("", LEADER_WORKER_SETS.kind, ref.name),
+        field=FieldRef("", ref.kind, ref.name),
     )
 
 

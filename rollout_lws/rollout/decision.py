@@ -14,7 +14,7 @@ from rollout_lws.rollout.refusal import FieldRef
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An Event to record. ``about`` is "Rollout" or "LeaderWorkerSet" (the stable one); ``type`` Normal or Warning."""
+    """An Event to record. ``about`` is "Rollout" or the kind of the released workload; ``type`` Normal or Warning."""
 
     reason: str
     note: str

@@ -32,7 +32,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
-from rollout_lws.objects.resources import STATEFUL_SETS
+from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import Chore, Notice, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
@@ -40,6 +40,8 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.state import EndingState, Promoting, ReleaseState, state_of, task_of
+from rollout_lws.targets.table import TARGETS, target_type
+from rollout_lws.targets.target import PodLabels
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -140,8 +142,31 @@ class Draft:
     def stable(self) -> Facts:
         """The stable LWS; only for rules that run after its existence was checked."""
         if self.o.stable is None:
-            raise LookupError("the LeaderWorkerSet does not exist")
+            raise LookupError(f"{self.called} does not exist")
         return self.o.stable
+
+    @property
+    def kind(self) -> str:
+        """The kind of the released workload, for messages."""
+        return self.o.rollout.spec.workload_ref.kind
+
+    @property
+    def called(self) -> str:
+        """The released workload's kind and name, for messages."""
+        return f"{self.kind} {self.o.rollout.spec.workload_ref.name}"
+
+    @property
+    def labels(self) -> PodLabels:
+        """Labels of the released workload's pods. A Rollout whose kind is not known manages nothing, so that it does
+        not matter which labels its pods would have.
+        """
+        ref = self.o.rollout.spec.workload_ref
+        return (target_type(ref.api_version, ref.kind) or TARGETS[0]).labels
+
+    @property
+    def resource(self) -> Resource:
+        """The released workload's kind, as writes need it; only for rules that run after its existence was checked."""
+        return self.stable.workload.resource
 
     @property
     def strategy(self) -> StyleStrategy:

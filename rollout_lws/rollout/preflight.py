@@ -7,14 +7,12 @@ release now" keeps the hold, so that the version waits until the obstacle is gon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Phase
 from rollout_lws.api.validation import problems
 from rollout_lws.capacity import known
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects.meta import Meta
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
@@ -22,6 +20,8 @@ from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
+from rollout_lws.targets.table import TARGETS, target_type
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.queueing import queue_of
 
@@ -30,17 +30,18 @@ NAME_LIMIT = 63
 
 
 def _in_lws(d: Draft, path: str) -> FieldRef:
-    return FieldRef(path, LEADER_WORKER_SETS.kind, d.stable.name)
+    return FieldRef(path, d.kind, d.stable.name)
 
 
 def wrong_kind(d: Draft) -> Refusal | None:
     ref = d.o.rollout.spec.workload_ref
-    if ref.kind == LEADER_WORKER_SETS.kind and ref.api_version == LEADER_WORKER_SETS.api_version:
+    if target_type(ref.api_version, ref.kind) is not None:
         return None
+    known = " or ".join(f"{each.resource.api_version} {each.resource.kind}" for each in TARGETS)
     return Refusal(
         Reason.WRONG_WORKLOAD_KIND,
-        f"spec.workloadRef names {ref.api_version} {ref.kind}; only {LEADER_WORKER_SETS.api_version}"
-        f" {LEADER_WORKER_SETS.kind} can be released: correct apiVersion and kind",
+        f"spec.workloadRef names {ref.api_version} {ref.kind}; only {known} can be released:"
+        " correct apiVersion and kind",
         FieldRef("spec.workloadRef"),
     )
 
@@ -72,8 +73,7 @@ def second_rollout(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.SECOND_ROLLOUT,
-        f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} is already released by Rollout {older.name}, which is"
-        " older: delete one of the two",
+        f"{d.called} is already released by Rollout {older.name}, which is older: delete one of the two",
         FieldRef("spec.workloadRef.name"),
     )
 
@@ -136,60 +136,49 @@ def invalid_spec(d: Draft) -> Refusal | None:
     return Refusal(Reason.INVALID_SPEC, f"{found[0].path}: {found[0].message}{more}")
 
 
-def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
+def _other_stable(d: Draft) -> Version | None:
+    """The stable version; None if it is unknown, or the pending one is the same."""
     if d.status.stable is not None and d.status.stable.template_hash == d.version.template_hash:
-        return False
-    stable = stable_version(d)
-    return stable is not None and pick(stable.meaning) != pick(d.version.meaning)
+        return None
+    return stable_version(d)
 
 
 def claims_changed(d: Draft) -> Refusal | None:
-    if not _changed(d, lambda members: members["leaderWorkerTemplate"].get("volumeClaimTemplates") or []):
+    stable = _other_stable(d)
+    if stable is None or stable.claim_templates == d.version.claim_templates:
         return None
     return Refusal(
         Reason.CLAIMS_CHANGED,
-        f"the pending version of {d.stable.called} changes volumeClaimTemplates, which a"
-        " StatefulSet"
-        " cannot change: restore them, or make a new LeaderWorkerSet",
+        f"the pending version of {d.called} changes volumeClaimTemplates, which a StatefulSet cannot change: restore"
+        f" them, or make a new {d.kind}",
     )
 
 
 def unsafe_pending(d: Draft) -> Refusal | None:
-    """LWS up to 0.10 applies the pending size, network and subgroups to restarted groups of the held version."""
-    if d.o.capabilities.group_identity:
+    """Refuses members that the workload's controller would apply to restarted groups of the held version as well."""
+    stable = None if d.o.capabilities.group_identity else _other_stable(d)
+    if stable is None:
         return None
-    for name, pick in _SHAPE.items():
-        if _changed(d, pick):
-            return Refusal(
-                Reason.UNSAFE_PENDING,
-                f"the pending version of {d.stable.called} changes its {name}; up to LWS"
-                " 0.10 any"
-                f" group of the held version that restarts would be damaged: restore the {name}, or upgrade"
-                " LeaderWorkerSet",
-            )
-    return None
-
-
-_SHAPE: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "size": lambda members: members["leaderWorkerTemplate"].get("size") or 1,
-    "networkConfig": lambda members: (members.get("networkConfig") or {}).get("subdomainPolicy") or "Shared",
-    "subGroupPolicy": lambda members: members["leaderWorkerTemplate"].get("subGroupPolicy"),
-}
+    before, after = d.stable.workload.unheld(stable), d.stable.workload.unheld(d.version)
+    changed = next((name for name in after if before[name] != after[name]), None)
+    if changed is None:
+        return None
+    return Refusal(
+        Reason.UNSAFE_PENDING,
+        f"the pending version of {d.called} changes its {changed}; up to LWS 0.10 any group of the held version that"
+        f" restarts would be damaged: restore the {changed}, or upgrade {d.kind}",
+    )
 
 
 def name_taken(d: Draft) -> Refusal | None:
     name = canary_name(d.stable.workload)
-    if (
-        d.capacity.one_workload
-        or d.o.canary is not None
-        or not any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
-    ):
+    if d.capacity.one_workload or d.o.canary is not None or not any(each.kind == d.kind for each in d.o.remains):
         return None
     return Refusal(
         Reason.NAME_TAKEN,
-        f"LeaderWorkerSet {name} exists and is not ours, but the canary needs its name: delete it, or make it anew"
+        f"{d.kind} {name} exists and is not ours, but the canary needs its name: delete it, or make it anew"
         " under another name",
-        FieldRef("metadata.name", LEADER_WORKER_SETS.kind, name),
+        FieldRef("metadata.name", d.kind, name),
     )
 
 

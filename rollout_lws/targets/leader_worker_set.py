@@ -11,9 +11,16 @@ from typing import Any, ClassVar
 import msgspec
 
 from rollout_lws.objects.meta import Condition, OwnedMeta, Struct
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_PREFIX,
+    LWS_REVISION,
+    LWS_WORKER_INDEX,
+    Resource,
+)
 from rollout_lws.targets import version
-from rollout_lws.targets.target import RollingUpdate
+from rollout_lws.targets.target import PodLabels, RollingUpdate
 from rollout_lws.targets.version import Version, VersionFormat
 
 FORMAT = VersionFormat(
@@ -49,7 +56,14 @@ class LeaderWorkerSet(Struct, frozen=True):
     """Implements ``Target``."""
 
     resource: ClassVar[Resource] = LEADER_WORKER_SETS
+    labels: ClassVar[PodLabels] = PodLabels(
+        workload=LWS_NAME,
+        revision=LWS_REVISION,
+        leader=(LWS_WORKER_INDEX, "0"),
+        prefixes=(LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/"),
+    )
     strategy_path: ClassVar[tuple[str, ...]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
+    look_at_controller: ClassVar[str] = "kubectl get pods -n lws-system"
 
     metadata: OwnedMeta
     spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
@@ -86,6 +100,16 @@ class LeaderWorkerSet(Struct, frozen=True):
     @property
     def observed_generation(self) -> int:
         return self.status.observed_generation or 0
+
+    def unheld(self, version: Version) -> Mapping[str, Any]:
+        """LWS up to 0.10 applies these to restarted groups of the held version."""
+        members = version.meaning
+        template = members["leaderWorkerTemplate"]
+        return {
+            "size": template.get("size") or 1,
+            "networkConfig": (members.get("networkConfig") or {}).get("subdomainPolicy") or "Shared",
+            "subGroupPolicy": template.get("subGroupPolicy"),
+        }
 
     def with_annotations(self, annotations: Mapping[str, str]) -> LeaderWorkerSet:
         metadata = msgspec.structs.replace(self.metadata, annotations=dict(annotations))

@@ -15,6 +15,12 @@ TARGETS: tuple[type[Target], ...] = (LeaderWorkerSet,)
 _FORMATS: tuple[VersionFormat, ...] = (leader_worker_set.FORMAT,)
 
 
+def target_type(api_version: str, kind: str) -> type[Target] | None:
+    """The struct of this kind; None for one that cannot be released."""
+    known = (each for each in TARGETS if (each.resource.api_version, each.resource.kind) == (api_version, kind))
+    return next(known, None)
+
+
 def stored_version(members: Mapping[str, Any]) -> Version | None:
     """The version of members of a spec that were stored, by a workload controller or by this one; None when they are
     not those of any kind.

@@ -6,6 +6,7 @@ Each kind has one file that implements it; ``table`` lists them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from rollout_lws.objects.meta import OwnedMeta, Struct
@@ -25,14 +26,31 @@ class RollingUpdate(Struct, frozen=True):
     max_surge: int | str = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PodLabels:
+    """Names of the labels that the pods of a kind carry."""
+
+    workload: str
+    """Has the workload's name."""
+    revision: str
+    """Has the version's revision, which the workload's controller has given it."""
+    leader: tuple[str, str]
+    """Name and value of the label that only pods which take requests carry."""
+    prefixes: tuple[str, ...]
+    """Of names of labels that controllers add: no template has them."""
+
+
 class Target(Protocol):
     """One object of a released kind, as stored in the API server. A group is one copy of the model: a leader pod and
     its workers, or a single pod.
     """
 
     resource: ClassVar[Resource]
+    labels: ClassVar[PodLabels]
     strategy_path: ClassVar[tuple[str, ...]]
     """Path of the members partition, maxUnavailable and maxSurge."""
+    look_at_controller: ClassVar[str]
+    """The command that shows whether the workload's controller runs."""
 
     @property
     def metadata(self) -> OwnedMeta: ...
@@ -66,6 +84,12 @@ class Target(Protocol):
     @property
     def observed_generation(self) -> int:
         """The generation that the workload's controller has acted on; 0 before the first."""
+        ...
+
+    def unheld(self, version: Version) -> Mapping[str, Any]:
+        """Members of the version that the controller applies even to groups that a partition holds, by name, as they
+        are in a version's ``meaning``; releases of the controller that were repaired apply none.
+        """
         ...
 
     def with_annotations(self, annotations: Mapping[str, str]) -> Target:

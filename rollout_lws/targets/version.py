@@ -91,6 +91,11 @@ class Version:
         return self.format.held(self.members)
 
     @property
+    def claim_templates(self) -> list[Any]:
+        """The claim templates, in a form that is equal if and only if they mean the same to the controller."""
+        return self.format.held(self.meaning).get("volumeClaimTemplates") or []
+
+    @property
     def size(self) -> int:
         """Pods per group, leader included."""
         return _room(self.document, self.format)[0]

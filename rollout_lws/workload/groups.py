@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from rollout_lws.objects.resources import LWS_PREFIX, LWS_REVISION
+from rollout_lws.objects.resources import LWS_PREFIX
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.workload.facts import Facts
@@ -93,7 +93,7 @@ def _size(leader: Pod) -> int | None:
 def _complete(workers: StatefulSet, revision: str, count: int) -> bool:
     status = workers.status
     return (
-        workers.metadata.labels.get(LWS_REVISION) == revision
+        workers.revision == revision
         and workers.spec.replicas == count
         and status.available_replicas == count
         and status.observed_generation >= workers.metadata.generation

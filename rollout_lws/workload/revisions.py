@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_REVISION
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.targets.table import stored_version
 from rollout_lws.targets.version import Version
@@ -76,7 +76,7 @@ def is_empty(facts: Facts) -> bool:
 def _revision_of(facts: Facts, name: str) -> str:
     for revision in facts.set_revisions:
         if revision.metadata.name == name:
-            return revision.metadata.labels.get(LWS_REVISION, "")
+            return revision.revision_hash
     for leader in facts.leaders:
         if leader.metadata.labels.get("controller-revision-hash") == name:
             return leader.revision
@@ -90,11 +90,7 @@ def leaders_revisions(facts: Facts) -> frozenset[str]:
 
 def lws_revision(facts: Facts, revision: str) -> ControllerRevision | None:
     """LWS's own record of a revision, None when LWS has deleted it."""
-    found = [
-        each
-        for each in facts.revisions
-        if each.metadata.labels.get(LWS_REVISION) == revision and not each.metadata.terminating
-    ]
+    found = [each for each in facts.revisions if each.revision_hash == revision and not each.metadata.terminating]
     return max(found, key=lambda each: each.revision, default=None)
 
 
@@ -109,16 +105,16 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
     current = current_revision(facts)
     if not observed(facts) or not (lws_revision(facts, current) and lws_revision(facts, target_revision(facts))):
         return []
-    worker_sets = (each.metadata.labels.get(LWS_REVISION, "") for each in facts.worker_sets)
+    worker_sets = (each.revision for each in facts.worker_sets)
     needed = {stable, current, target_revision(facts), *leaders_revisions(facts), *worker_sets}
     by_age = sorted((each for each in facts.revisions if not each.metadata.terminating), key=lambda each: each.revision)
     latest: dict[str | None, int] = {}
     for each in reversed(by_age):
-        latest.setdefault(each.metadata.labels.get(LWS_REVISION), id(each))
+        latest.setdefault(each.revision_hash, id(each))
     newest = {latest.get(revision) for revision in needed}
     others = [each for each in by_age if id(each) not in newest]
-    again = [each for each in others if each.metadata.labels.get(LWS_REVISION) in needed]
-    past = [each for each in others if each.metadata.labels.get(LWS_REVISION) not in needed]
+    again = [each for each in others if each.revision_hash in needed]
+    past = [each for each in others if each.revision_hash not in needed]
     return [*again, *past[: max(0, len(past) - SPARE_RECORDS)]][:RECORDS_AT_ONCE]
 
 

@@ -71,8 +71,8 @@ def troubles(
     name = facts.name
     if not observed(facts):
         message = (
-            f"LeaderWorkerSet {name}: its controller has not acted on the last change; if that lasts, is it running?"
-            " kubectl get pods -n lws-system"
+            f"{facts.called}: its controller has not acted on the last change; if that lasts, is it running?"
+            f" {facts.workload.look_at_controller}"
         )
         found.append(Trouble(name, "", "NotObserved", message, 1))
     return tuple(sorted(found, key=lambda trouble: -trouble.severity))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.targets.table import TARGETS
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.split import Object
 
@@ -29,12 +29,11 @@ class Hold(Struct, frozen=True):
 
 
 def scaled_workload(live: Object) -> str:
-    """Name of the LeaderWorkerSet that the autoscaler scales; "" if it scales another kind."""
+    """Name of the workload that the autoscaler scales; "" if no Rollout can release that kind."""
     target = (live.get("spec") or {}).get("scaleTargetRef") or {}
     group = str(target.get("apiVersion", "")).partition("/")[0]
-    if (group, target.get("kind")) != (LEADER_WORKER_SETS.group, LEADER_WORKER_SETS.kind):
-        return ""
-    return str(target.get("name", ""))
+    known = any((group, target.get("kind")) == (each.resource.group, each.resource.kind) for each in TARGETS)
+    return str(target.get("name", "")) if known else ""
 
 
 def scaled_object(live: Object) -> str:

@@ -20,10 +20,10 @@ def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
     if d.said(Reason.LWS_UNRESPONSIVE) or (since is not None and until is None):
         return d.stalled(
             Reason.LWS_UNRESPONSIVE,
-            f"the LeaderWorkerSet controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
-            f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
-            f" leaderworkerset {name} -n {namespace}",
+            f"the {d.kind} controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
+            f" {d.stable.workload.look_at_controller}. If it is, the Events of {name} say why: kubectl describe"
+            f" {d.kind.lower()} {name} -n {namespace}",
         )
     d = d.wake(until).brief_until(applied_lately(d))
-    message = f"waiting for the LeaderWorkerSet controller to act on {name}"
+    message = f"waiting for the {d.kind} controller to act on {name}"
     return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

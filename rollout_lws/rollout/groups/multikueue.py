@@ -9,7 +9,6 @@ with everything released on it.
 from __future__ import annotations
 
 from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
@@ -34,7 +33,7 @@ def copied_from_another_cluster(d: Draft) -> Refusal | None:
         f"{d.stable.called} is a copy that MultiKueue ({origin}) has made: what is changed"
         " here is lost, with all groups, when it is made anew. Have it released in a queue without MultiKueue"
         f" ({_PAGE}), and delete this Rollout",
-        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.name),
+        FieldRef("metadata.labels", d.kind, d.stable.name),
     )
 
 
@@ -54,11 +53,11 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
     )
     return Refusal(
         Reason.MULTIKUEUE,
-        f"LeaderWorkerSet {name} is {'' if found.clusters else 'about to be '}dispatched to {found.where} by MultiKueue"
+        f"{d.called} is {'' if found.clusters else 'about to be '}dispatched to {found.where} by MultiKueue"
         f" ({by}): its groups run there, from a copy that follows neither template nor partition. A version applied"
         " here comes to all groups at once when the copy is made anew, which a single lost group can cause. To release"
-        f" in steps, have the LeaderWorkerSet in each cluster, in a queue without that check: {_PAGE}{told}",
-        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, name),
+        f" in steps, have the {d.kind} in each cluster, in a queue without that check: {_PAGE}{told}",
+        FieldRef("metadata.labels", d.kind, name),
     )
 
 
@@ -80,13 +79,12 @@ def report_local_pods(d: Draft) -> Draft:
     if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
         here = local_pods(facts)
         if here and not d.status.local_pods:
-            name = facts.name
             d = d.notice(
                 EventReason.PODS_ON_MANAGER_CLUSTER,
-                f"pods of LeaderWorkerSet {name} run here, too, which MultiKueue dispatches to another cluster:"
+                f"pods of {facts.called} run here, too, which MultiKueue dispatches to another cluster:"
                 f" {_why_here(facts, here)}",
                 warning=True,
-                about="LeaderWorkerSet",
+                about=d.kind,
             )
     if len(here) != (d.status.local_pods or 0):
         d = d.set(local_pods=len(here) or None)
@@ -101,11 +99,11 @@ def waits_for_workloads(d: Draft) -> Wait | None:
         return None
     lws = d.stable.workload
     if workloads_pending(d):
-        return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed")
+        return Wait(f"Kueue queues {d.called}: its Workloads are being listed")
     created = lws.metadata.creation_timestamp
     told = any(each.checks or each.is_true("Admitted") for each in d.stable.queued)
     # Kueue adds the admission checks to a Workload a moment after its creation.
     until = None if told or created is None else d.yet_to_come(created, SETTLES_IN.total_seconds())
     if until is None:
         return None
-    return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}, which is new: its Workloads are awaited", until)
+    return Wait(f"Kueue queues {d.called}, which is new: its Workloads are awaited", until)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rollout_lws.capacity.batches import wanted_groups
-from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.claims import kept
@@ -23,7 +22,7 @@ def told_of_canary(d: Draft) -> Draft:
     meta = canary.workload.metadata
     stay, groups = kept(canary.workload.version, by_scaling=False), range(canary.workload.replicas)
     names = [*islice(stay.of(meta.name, groups), _NAMED)]
-    return _tell(d, names, stay.count(len(groups)), f"-l {LWS_NAME}={meta.name}")
+    return _tell(d, names, stay.count(len(groups)), f"-l {d.labels.workload}={meta.name}")
 
 
 def told_of_surge(d: Draft) -> Draft:

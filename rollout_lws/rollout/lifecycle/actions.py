@@ -172,7 +172,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):
         return d, Refused("the release is going back already")
     if d.replicas == 0:
-        return d, Refused(f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
+        return d, Refused(f"the {d.kind} has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
     if d.hold is HoldState.RELEASED:
         return d, _rolls_by_itself(d)
     reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")

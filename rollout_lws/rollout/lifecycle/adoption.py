@@ -22,7 +22,6 @@ from rollout_lws.api import (
 )
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.canary import remove
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
@@ -96,7 +95,7 @@ def adopt(d: Draft) -> Draft:
     # Adoption is no precondition: groups that roll natively need their traffic too. A route of another LWS that refuses
     # writes does not keep this LWS from being held.
     d = orphaned_annotations.take_back_last(d)
-    lws, name = d.stable.workload, d.stable.name
+    lws = d.stable.workload
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING)
     if lws.replicas == 0:
@@ -114,7 +113,7 @@ def adopt(d: Draft) -> Draft:
         if version is None:
             return d.stalled(
                 Reason.REVISION_MISSING,
-                f"LeaderWorkerSet {name} is held with groups of revision {current or 'unknown'}, but its"
+                f"{d.called} is held with groups of revision {current or 'unknown'}, but its"
                 " ControllerRevision is"
                 f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
             )
@@ -122,14 +121,14 @@ def adopt(d: Draft) -> Draft:
     if lws.strategy.partition > 0:
         return d.stalled(
             Reason.PARTITION_IN_USE,
-            f"LeaderWorkerSet {name} runs several versions because of its partition"
+            f"{d.called} runs several versions because of its partition"
             f" {lws.strategy.partition}: set it to 0 to let the new version"
-            " roll, or restore the old template; the LeaderWorkerSet is adopted once it has one version",
+            f" roll, or restore the old template; the {d.kind} is adopted once it has one version",
         )
     return d.reconciling(
         Reason.NATIVE_ROLLOUT,
         SummaryState.ADOPTING,
-        f"waiting until LeaderWorkerSet {name} has finished its own rolling update",
+        f"waiting until {d.called} has finished its own rolling update",
     )
 
 
@@ -139,11 +138,10 @@ def _has_one_version(d: Draft) -> bool:
 
 def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
     """Gives the verdict while the groups of an LWS scaled to zero are terminating."""
-    name = d.stable.name
     return d.reconciling(
         Reason.SCALING_TO_ZERO,
         state,
-        f"LeaderWorkerSet {name} has 0 groups: waiting until its controller has acted on that, and the last is gone",
+        f"{d.called} has 0 groups: waiting until its controller has acted on that, and the last is gone",
     )
 
 
@@ -159,12 +157,11 @@ def _replaced(d: Draft) -> Draft:
     kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
     if not serving and kept and d.replicas:
         d = route.carry_all(d)
-        name = d.stable.name
-        message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
+        message = f"{d.called} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
     if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
         # Restoring the earlier LWS's objects may fail for long; the pending version must be held meanwhile.
-        d = write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
+        d = write_hold(d, f"the {d.kind} is in care before what was borrowed is given back")
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
     d, giving = orphaned_annotations.take_back(d)
@@ -187,7 +184,7 @@ def _replaced(d: Draft) -> Draft:
         return d.set(traffic=None, flaps=None)
     if restored.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
-    waits = restored.message or "removing the canary of an earlier LeaderWorkerSet"
+    waits = restored.message or f"removing the canary of an earlier {d.kind}"
     return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
 
 
@@ -195,7 +192,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
     lws = d.stable.workload
     d = d.confirm_leader_set("the revision that is recorded as stable")
     d = autoscalers.expect_leftovers(d)
-    d = write_hold(d, "the LeaderWorkerSet is in care")
+    d = write_hold(d, f"the {d.kind} is in care")
     d = store_version(d, stable, revision)
     d = d.set(
         phase=Phase.HEALTHY,
@@ -212,7 +209,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
     refusal = invalid_spec(d)
     if refusal is not None:
         return d.refuse(refusal)
-    d = d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
+    d = d.notice(EventReason.ADOPTED, f"{d.called} is held at revision {revision}")
     # The response to the hold triggers the next reconcile, which judges the pending version.
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else d
 
@@ -255,5 +252,5 @@ def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
         marks = (body or {}).get("metadata", {}).get("annotations", {})
         body = {**(body or {}), "metadata": {"annotations": {**marks, d.keys.held: None}}}
     if body is not None:
-        d = d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
+        d = d.write((Patch(d.resource, meta.namespace, meta.name, body, reason, meta.resource_version),))
     return d

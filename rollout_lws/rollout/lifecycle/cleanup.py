@@ -5,7 +5,6 @@ from __future__ import annotations
 from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.canary import remove
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups import volume_claims
@@ -141,4 +140,4 @@ def _mark_aborted(d: Draft, record: AbortedRecord | None) -> Draft:
     if meta.annotations.get(d.keys.aborted) == text:
         return d
     body = {"metadata": {"annotations": {d.keys.aborted: text}}}
-    return d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "which version was aborted"),))
+    return d.write((Patch(d.resource, meta.namespace, meta.name, body, "which version was aborted"),))

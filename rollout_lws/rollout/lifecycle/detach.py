@@ -13,7 +13,6 @@ from rollout_lws.api import Phase, SummaryState, rollouts
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.canary import remove
 from rollout_lws.capacity.stable_groups import named
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
@@ -103,7 +102,7 @@ def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
     reason = Reason.TERMINATING if ending is Ending.DELETED else Reason.DISABLED
     if d.status.finalising is None:
         d = d.set(phase=phase)
-    told = f"leaving the LeaderWorkerSet: {message}"
+    told = f"leaving the {d.kind}: {message}"
     if d.verdict is not None and d.verdict.condition == "Stalled":
         return d.but(verdict=replace(d.verdict, message=told))
     return d.reconciling(reason, SummaryState.TERMINATING, told)
@@ -122,21 +121,21 @@ def _give_back(d: Draft) -> Draft:
         body = give_back(lws, d.keys, forget=d.keys.aborted)
         d = d.notice(
             EventReason.DETACHED,
-            f"LeaderWorkerSet {lws.metadata.name} has its own strategy back",
-            about="LeaderWorkerSet",
+            f"{d.called} has its own strategy back",
+            about=d.kind,
         )
     else:
         text = (
-            f"the version in the template of LeaderWorkerSet {lws.metadata.name} is not running: its groups"
+            f"the version in the template of {d.called} is not running: its groups"
             f" {_where_they_stay(d)}. To let it roll at once, set"
             " spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
-            " Rollout name this LeaderWorkerSet"
+            f" Rollout name this {d.kind}"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
-        d = d.notice(EventReason.UPDATE_HELD, text, warning=True, about="LeaderWorkerSet")
+        d = d.notice(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
     if body is not None:
         meta = lws.metadata
-        d = d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+        d = d.write((Patch(d.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
     return d
 
 
@@ -185,7 +184,7 @@ def _gone(d: Draft, ending: Ending) -> Draft:
         return _let_go(d)
     lws = d.o.stable.workload if d.o.stable is not None else None
     if lws is not None and d.keys.held in lws.metadata.annotations:
-        message = f"disabled; LeaderWorkerSet {lws.metadata.name} stays held: {lws.metadata.annotations[d.keys.held]}"
+        message = f"disabled; {d.called} stays held: {lws.metadata.annotations[d.keys.held]}"
     else:
-        message = "disabled: the LeaderWorkerSet rolls by its own strategy"
+        message = f"disabled: the {d.kind} rolls by its own strategy"
     return d.ready(Reason.DISABLED, SummaryState.DISABLED, message)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from rollout_lws.api import HoldConflict, Phase, SummaryState
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.lifecycle import hold_conflicts
@@ -63,7 +62,7 @@ def keep_hold(d: Draft) -> Draft:
         d = _put_back(d, f"{manager} had reset the hold")
         d = d.notice(
             EventReason.HOLD_RESET,
-            f"{manager} reset the hold of LeaderWorkerSet {lws.metadata.name}; it was put back: {_ADVICE}",
+            f"{manager} reset the hold of {d.called}; it was put back: {_ADVICE}",
             warning=True,
         )
     return d
@@ -80,12 +79,12 @@ def _release(d: Draft) -> Draft:
     body = give_back(d.stable.workload, d.keys)
     if body is not None:
         meta = d.stable.workload.metadata
-        patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "hold released", meta.resource_version)
+        patch = Patch(d.resource, meta.namespace, meta.name, body, "hold released", meta.resource_version)
         d = d.write((patch,))
         d = d.notice(
             EventReason.HOLD_RELEASED,
-            f"LeaderWorkerSet {meta.name} has its own strategy back",
-            about="LeaderWorkerSet",
+            f"{d.called} has its own strategy back",
+            about=d.kind,
         )
     if d.status.hold_conflicts:
         # A deliberate release is no conflict, nor is restoring the hold once the annotation is gone.
@@ -99,7 +98,7 @@ def _follow(d: Draft) -> Draft:
     closed = lws.strategy.partition >= HOLD
     returns = d.status.hold_released_at is not None and not closed
     if returns:
-        d = d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
+        d = d.confirm_leader_set(f"no roll of the {d.kind}'s own has begun")
     d = d.set(hold_released_at=None)
     # The surge of a strategy edited during a release would add groups of the old version, or remove serving ones.
     if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
@@ -117,11 +116,11 @@ def _follow(d: Draft) -> Draft:
 
 def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """Backs off: a tool answers each restore with a reset, so its reset stays."""
-    manager, name = writer_of_strategy(d.stable.workload), d.stable.name
+    manager = writer_of_strategy(d.stable.workload)
     d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
     d = d.but(hold=HoldState.RELEASED).notice(
         EventReason.HOLD_CONFLICT,
-        f"{manager} resets the hold of LeaderWorkerSet {name} within seconds each time that it is put back: it is left"
+        f"{manager} resets the hold of {d.called} within seconds each time that it is put back: it is left"
         f" as it is for now; {_ADVICE}, or have {manager} leave the partition alone",
         warning=True,
     )
@@ -192,12 +191,11 @@ def _surge(d: Draft) -> int:
 
 def contested(d: Draft) -> Draft:
     """Gives the verdict while the LWS is not held and rolls natively."""
-    name = d.stable.name
     if released_by_hand(d):
         return d.reconciling(
             Reason.HOLD_RELEASED,
             SummaryState.HOLD_RELEASED,
-            f"the hold of LeaderWorkerSet {name} was released by its annotation"
+            f"the hold of {d.called} was released by its annotation"
             f" {d.keys.release_hold}: remove the annotation to have releases in steps again",
         )
     if d.status.hold_released_at is not None:
@@ -210,7 +208,7 @@ def contested(d: Draft) -> Draft:
         when = f"it is put back once that roll is over ({rolling_words(d)})" if is_rolling(d) else when
     return d.stalled(
         Reason.HOLD_CONFLICT,
-        f"{last.manager} resets the partition of LeaderWorkerSet {name} within seconds each time that the hold is put"
+        f"{last.manager} resets the partition of {d.called} within seconds each time that the hold is put"
         f" back, so {outlook}: {_ADVICE}, or have {last.manager} leave it alone; {when}",
     )
 
@@ -218,17 +216,17 @@ def contested(d: Draft) -> Draft:
 def _finishes_its_roll(d: Draft) -> Draft:
     """Gives the verdict between the removal of the annotation and the end of the roll that it let begin."""
     lws = d.stable.workload
-    name, partition = lws.metadata.name, lws.strategy.partition
+    partition = lws.strategy.partition
     if 0 < partition < d.replicas:
         return d.stalled(
             Reason.PARTITION_IN_USE,
-            f"LeaderWorkerSet {name} is rolling by itself, and its partition {partition} ends that before all groups"
+            f"{d.called} is rolling by itself, and its partition {partition} ends that before all groups"
             " have one version: set it to 0, or restore the template of the version before; then it is held again",
         )
     return d.reconciling(
         Reason.NATIVE_ROLLOUT,
         SummaryState.HOLD_RELEASED,
-        f"LeaderWorkerSet {name} is held again as soon as the roll is over that its annotation has let begin:"
+        f"{d.called} is held again as soon as the roll is over that its annotation has let begin:"
         f" {rolling_words(d)}. To go back, restore the template of the version before",
     )
 

@@ -29,7 +29,7 @@ def settle(d: Draft) -> Draft:
     """Judges an LWS at rest; gives a verdict unless it has just started a release."""
     stable = d.status.stable
     if stable is None:
-        raise LookupError("an LWS at rest has been adopted")
+        raise LookupError("a workload at rest has been adopted")
     d, giving = orphaned_annotations.take_back(d)
     if giving:
         return d.reconciling(
@@ -129,7 +129,7 @@ def refuse(d: Draft, refusal: Refusal) -> Draft:
             EventReason.RELEASE_REFUSED,
             f"the new version waits: {refusal.message}",
             warning=True,
-            about="LeaderWorkerSet",
+            about=d.kind,
         )
     d = _judged(d)
     return d.refuse(refusal)
@@ -140,7 +140,7 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
         d = d.confirm_leader_set("the revision that stable is said to have now")
         d = d.notice(
             EventReason.REVISION_RENAMED,
-            f"LeaderWorkerSet calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
+            f"{d.kind} calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
             " nothing is released",
         )
     d = _judged(d)

@@ -68,9 +68,7 @@ def record_native_roll(d: Draft) -> Draft:
     changes = {"template_hash": d.version.template_hash, "revision": revision}
     d = d.set(stable=stable.model_copy(update=changes))
     d = store_version(d, d.version, revision)
-    return d.notice(
-        EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself"
-    )
+    return d.notice(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the {d.kind} rolled by itself")
 
 
 def all_went_over(d: Draft) -> bool:
@@ -145,10 +143,9 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
     if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
         d = d.set(aborted=None)
     d = store_version(d, version, runs)
-    name = d.stable.name
     return d.notice(
         EventReason.ROLLED_OUT_NATIVELY,
-        f"revision {runs} is stable instead of {stable.revision}: all groups of LeaderWorkerSet {name} went over to it"
+        f"revision {runs} is stable instead of {stable.revision}: all groups of {d.called} went over to it"
         " while the controller could not write, and restart with it",
         warning=True,
     )

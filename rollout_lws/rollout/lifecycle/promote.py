@@ -99,9 +99,9 @@ def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:
 
 
 def _no_way_out(d: Draft) -> str:
-    name, runs = d.stable.name, current_revision(d.stable)
+    runs = current_revision(d.stable)
     return (
-        f"another version waits, but groups of LeaderWorkerSet {name} restart with revision {runs}, whose"
+        f"another version waits, but groups of {d.called} restart with revision {runs}, whose"
         f" ControllerRevision is gone: annotate it {d.keys.release_hold}=true to let the version of its template roll"
         " by itself"
     )

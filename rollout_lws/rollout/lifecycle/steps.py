@@ -172,7 +172,7 @@ def _advance(d: Draft) -> Draft:
                 assert_never(unknown)
         if d.intent is Advance.PROMOTE_FULL or step.index == len(steps):
             d = d.set_sub(current_step_state=StepState.COMPLETED)
-            d = d.notice(EventReason.PROMOTING, f"step {step.index} done: the stable LeaderWorkerSet is renewed")
+            d = d.notice(EventReason.PROMOTING, f"step {step.index} done: the stable {d.kind} is renewed")
             return finalize.run(d.enter(Promoting(Ending.SUCCESS)))
         d = d.notice(EventReason.STEP_CHANGED, f"step {step.index} done, step {step.index + 1} begins")
         d = _enter(d, step.index + 1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
@@ -102,7 +101,7 @@ def _home(d: Draft) -> str:
 def _leaving(d: Draft) -> tuple[Pod, ...]:
     if not d.capacity.one_workload:
         # Another LWS has that name by now, and the pods are its own.
-        taken = any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
+        taken = any(each.kind == d.kind for each in d.o.remains)
         return () if taken else d.o.pods_left
     known = {pod.metadata.uid: pod for pod in (*d.stable.leaders, *d.stable.pods)}
     return tuple(pod for pod in known.values() if pod.revision == d.sub.new_revision)

@@ -42,7 +42,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
         given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
         if given:
             told = _given_back(deleted_uid, ", ".join(given))
-            d = d.notice(EventReason.RESTORED, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
+            d = d.notice(EventReason.RESTORED, "; ".join((told, *(_kept(d, each) for each in stays[:1]))), warning=True)
     return d, waits
 
 
@@ -89,7 +89,7 @@ def left_pinned(d: Draft) -> Routed:
     unknown = next((why or f"pods of {name} are being listed" for name, why in d.o.marked.unknown_pods.items()), None)
     if unknown:
         return Routed(False, unknown)
-    message = f"{_kept(kept)}; to end that earlier, correct the selector of {kept.ref} and take annotation"
+    message = f"{_kept(d, kept)}; to end that earlier, correct the selector of {kept.ref} and take annotation"
     return draining.waits_for(d, f"{message} {d.keys.original} off it", kept.pods)
 
 
@@ -98,9 +98,7 @@ def others_left(d: Draft) -> str:
     kept = next((each for each in _all_kept(d) if each.pods and not _shares_by(d, each)), None)
     told = [_others_refused(d)]
     if kept is not None:
-        told.append(
-            f"of a Rollout that is gone: {_kept(kept)}; a Rollout for that LeaderWorkerSet ends what it had begun"
-        )
+        told.append(f"of a Rollout that is gone: {_kept(d, kept)}; a Rollout for that {d.kind} ends what it had begun")
     return "; ".join(filter(None, told))
 
 
@@ -126,7 +124,7 @@ def _shares_by(d: Draft, kept: Kept) -> bool:
     return (kept.selecting.resource, kept.name) in d.o.marked.named
 
 
-def _kept(kept: Kept) -> str:
+def _kept(d: Draft, kept: Kept) -> str:
     pods, workloads = draining.named(kept.pods), sorted({pod.workload for pod in kept.pods})
-    until = f"pod {pods} of LeaderWorkerSet {', '.join(workloads)} is gone" if pods else "all pods are known"
-    return f"{kept.ref}, which it had pinned, stays pinned to groups of LeaderWorkerSet {kept.workload} until {until}"
+    until = f"pod {pods} of {d.kind} {', '.join(workloads)} is gone" if pods else "all pods are known"
+    return f"{kept.ref}, which it had pinned, stays pinned to groups of {d.kind} {kept.workload} until {until}"

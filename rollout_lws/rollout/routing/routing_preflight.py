@@ -16,8 +16,6 @@ from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.weight_limits import overload
 from rollout_lws.objects.resources import (
     INFERENCE_POOLS,
-    LWS_NAME,
-    LWS_PREFIX,
     SERVICES,
     ObjectRef,
 )
@@ -36,9 +34,6 @@ from rollout_lws.traffic.routers import named, routers
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.canary import canary_name
-
-#: Labels that controllers add to pods; templates do not have them.
-_NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 
 
 def cannot_route(d: Draft) -> Refusal | None:
@@ -59,7 +54,7 @@ def barred(d: Draft, each: Selector) -> str:
     if unnamed or each.live is None:
         return unnamed
     if facts.waits or d.o.stable is None:
-        return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
+        return facts.waits or f"{d.called} does not exist: create it"
     # Problems of the plan or of other objects stop steps only: the running canary stays pinned apart.
     about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
     refusal = next(about, None)
@@ -188,7 +183,7 @@ def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
     own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
     labels = labels_of_new(d)
     lacking = {
-        key: value for key, value in own.items() if labels.get(key) != value and not key.startswith(_NOT_OF_TEMPLATES)
+        key: value for key, value in own.items() if labels.get(key) != value and not key.startswith(d.labels.prefixes)
     }
     if not lacking:
         return ""
@@ -297,7 +292,7 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
     """Refuses other Services or pools that select the new version's leaders, and so bypass the weights."""
     if asked.allow_unmanaged_backends:
         return
-    way_out = f"add {LWS_NAME}: {d.stable.name} to its selector"
+    way_out = f"add {d.stable.workload.labels.workload}: {d.stable.name} to its selector"
     if d.capacity.one_workload:
         way_out = "have its clients use the Service in trafficRoutings"
     for resource, name in unlisted(facts, [labels_of_new(d)]):

@@ -6,13 +6,13 @@ They are reported or refused: the controller pins only named backends, so other 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from rollout_lws.api.structural import ITEMS_LIMIT
-from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS, Resource
+from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing.versions import new_endpoints
+from rollout_lws.targets.table import TARGETS
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
@@ -20,18 +20,18 @@ from rollout_lws.traffic.selectors import matched
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.revisions import target_revision
 
+_KINDS = tuple(each.resource.kind for each in TARGETS)
+
 
 def labels_of_new(d: Draft) -> dict[str, str]:
     """The labels of the new version's leaders."""
-    template = d.version.members["leaderWorkerTemplate"]
-    leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
-    patch = d.strategy.metadata_patch
+    patch, labels = d.strategy.metadata_patch, d.stable.workload.labels
     return {
-        **((leader.get("metadata") or {}).get("labels") or {}),
+        **((d.version.leader_template.get("metadata") or {}).get("labels") or {}),
         **(patch.labels if patch else {}),
         **new_endpoints(d).selects,
-        LWS_REVISION: target_revision(d.stable),
-        LWS_WORKER_INDEX: "0",
+        labels.revision: target_revision(d.stable),
+        **dict((labels.leader,)),
     }
 
 
@@ -58,7 +58,6 @@ def report_unmanaged(d: Draft) -> Draft:
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None:
         return d
-    name = d.stable.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     # The status holds no more items, and an item that it does not hold would be reported in every pass.
     room = ITEMS_LIMIT - len(record.unmanaged_backends)
@@ -68,7 +67,7 @@ def report_unmanaged(d: Draft) -> Draft:
     for what in found:
         d = d.notice(
             EventReason.UNMANAGED_BACKEND,
-            f"{what} sends requests to groups of LeaderWorkerSet {name} too, whatever share a step says: its clients"
+            f"{what} sends requests to groups of {d.called} too, whatever share a step says: its clients"
             " get the old version until the promotion renews the groups; use the one in trafficRoutings",
         )
     covering = {
@@ -80,14 +79,14 @@ def report_unmanaged(d: Draft) -> Draft:
     for what in budgets:
         d = d.notice(
             EventReason.UNMANAGED_BACKEND,
-            f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"
+            f"{what} covers groups of {d.called}: it limits evictions, and a release makes none; how many"
             " groups are renewed at a time is up to maxUnavailable",
         )
-    others = sorted(_shut_out(facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
+    others = sorted(_shut_out(d, facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
     for what in others:
         d = d.notice(
             EventReason.SHARED_BACKEND,
-            f"{what} gets no requests from it until the release of LeaderWorkerSet {name} is over, for which it is"
+            f"{what} gets no requests from it until the release of {d.called} is over, for which it is"
             " pinned: give it one of its own",
             warning=True,
         )
@@ -108,9 +107,9 @@ def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _shut_out(facts: RoutingFacts) -> set[str]:
+def _shut_out(d: Draft, facts: RoutingFacts) -> set[str]:
     return {
-        f"LeaderWorkerSet {name} behind {each.ref}"
+        f"{d.kind} {name} behind {each.ref}"
         for each in (*pinned_selectors.of_stable(facts), *pinned_selectors.of_new(facts))
         for name in shut_out(facts, each)
     }
@@ -125,4 +124,4 @@ def covers(budget: Object, labels: Mapping[str, str]) -> bool:
 def made_by_lws(live: Object) -> bool:
     """True if LWS created the Service for discovery within a group."""
     owners = live["metadata"].get("ownerReferences") or ()
-    return any(each.get("controller") and each.get("kind") in ("LeaderWorkerSet", "Pod") for each in owners)
+    return any(each.get("controller") and each.get("kind") in (*_KINDS, "Pod") for each in owners)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
@@ -50,8 +49,8 @@ def new_endpoints(d: Draft) -> VersionEndpoints:
         return _by_revision(d, d.sub.new_revision, d.new_groups)
     facts = d.o.canary
     if facts is not None:
-        return _by_workload(facts.name, facts)
-    return _by_workload(canary_name(d.stable.workload) if d.o.stable is not None else "", None)
+        return _by_workload(d, facts.name, facts)
+    return _by_workload(d, canary_name(d.stable.workload) if d.o.stable is not None else "", None)
 
 
 def stable_endpoints(d: Draft) -> VersionEndpoints:
@@ -65,7 +64,7 @@ def stable_endpoints(d: Draft) -> VersionEndpoints:
 
 def all_endpoints(d: Draft) -> VersionEndpoints:
     """All groups of the stable LWS."""
-    return _by_workload(d.o.rollout.spec.workload_ref.name, d.o.stable)
+    return _by_workload(d, d.o.rollout.spec.workload_ref.name, d.o.stable)
 
 
 def shares_nothing(d: Draft) -> bool:
@@ -90,14 +89,16 @@ def _is_merged(d: Draft) -> bool:
     return (comes_and_goes or new_stays(d)) and shares_nothing(d)
 
 
-def _by_workload(name: str, facts: Facts | None) -> VersionEndpoints:
+def _by_workload(d: Draft, name: str, facts: Facts | None) -> VersionEndpoints:
     if facts is None:
-        return VersionEndpoints(name, {LWS_NAME: name})
-    return VersionEndpoints(name, {LWS_NAME: name}, groups(facts), (*facts.leaders, *facts.pods))
+        return VersionEndpoints(name, {d.labels.workload: name})
+    return VersionEndpoints(name, {d.labels.workload: name}, groups(facts), (*facts.leaders, *facts.pods))
 
 
 def _by_revision(d: Draft, revision: str, members: tuple[Group, ...]) -> VersionEndpoints:
     name, facts = d.o.rollout.spec.workload_ref.name, d.o.stable
     known = (*facts.leaders, *facts.pods) if facts is not None else ()
     pods = tuple(pod for pod in known if pod.revision == revision)
-    return VersionEndpoints(f"{name} at revision {revision}", {LWS_NAME: name, LWS_REVISION: revision}, members, pods)
+    return VersionEndpoints(
+        f"{name} at revision {revision}", {d.labels.workload: name, d.labels.revision: revision}, members, pods
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rollout_lws.api import Condition, ConditionType, Phase, ProgressingReason, VerdictRecord
 from rollout_lws.api.base import with_fields
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft, HoldState
@@ -45,7 +44,7 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
         # Our window is part of the hold: only the groups that it names can start.
         held = is_held(stable.workload) or any(
             isinstance(write, Patch)
-            and (write.resource, write.name) == (LEADER_WORKER_SETS, stable.name)
+            and (write.resource, write.name) == (stable.workload.resource, stable.name)
             and "spec" in write.body
             for write in d.writes
         )

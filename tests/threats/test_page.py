@@ -34,5 +34,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
 
 #: Rows of the one table of people, which has no tests.
 _WHO_MEETS_WHOM = [
-    row.split("|")[3] for row in PAGE.split("## Parties and trust")[1].split("## ")[0].splitlines() if row.count("|") == 4
+    row.split("|")[3]
+    for row in PAGE.split("## Parties and trust")[1].split("## ")[0].splitlines()
+    if row.count("|") == 4
 ][2:]

@@ -111,11 +111,15 @@ class Draft:
     """Ordinals of the stable LWS for which a partition window is opened."""
     at_rest: bool = False
     """No release is in progress and none starts."""
+    was_ahead: bool = False
+    """The stored status has a timestamp in the future, so that it has to be rewritten."""
 
     @classmethod
     def of(cls, observation: Observation) -> Draft:
         """The draft before any rule has run."""
-        return cls(observation, not_ahead(observation.rollout.status or RolloutStatus(), observation.now))
+        stored = observation.rollout.status
+        status = not_ahead(stored or RolloutStatus(), observation.now)
+        return cls(observation, status, was_ahead=stored is not None and status is not stored)
 
     # Observed
 
@@ -131,12 +135,6 @@ class Draft:
     def state(self) -> ReleaseState:
         """The release's state, derived from the status."""
         return state_of(self.status)
-
-    @property
-    def was_ahead(self) -> bool:
-        """True if the stored status has a timestamp in the future, so that it has to be rewritten."""
-        known = self.o.rollout.status
-        return known is not None and not_ahead(known, self.now) is not known
 
     @property
     def stable(self) -> Facts:

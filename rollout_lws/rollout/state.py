@@ -57,6 +57,7 @@ class Detaching:
     """No release is in progress and the LWS is detached: the Rollout is deleted or disabled."""
 
 
+_ENDINGS, _TASKS = frozenset(Ending), frozenset(Task)
 #: A release that is ending.
 EndingState: TypeAlias = Promoting | RollingBack | CleaningUp
 ReleaseState: TypeAlias = Idle | InSteps | EndingState | Detaching
@@ -73,7 +74,7 @@ def state_of(status: RolloutStatus) -> ReleaseState:
                 return Detaching()
             case _:
                 return Idle()
-    if record.reason not in {*Ending} or record.task not in {*Task}:
+    if record.reason not in _ENDINGS or record.task not in _TASKS:
         # Another writer changed the status: rolling back is the safe choice.
         return RollingBack(
             Ending.CONTINUOUS, promotion=not strategy_on_record(status.capacity, None).steps_open_windows

@@ -38,6 +38,7 @@ WITH_COMMANDS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.kubectl
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=str)
 async def test_the_commands_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> None:

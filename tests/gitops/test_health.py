@@ -100,6 +100,7 @@ async def test_all_judges_agree_on_a_release_that_is_aborted_and_one_that_ends(s
     world.close()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("end", ["Healthy", "Aborted"])
 async def test_with_an_id_on_both_nothing_is_healthy_between_the_apply_and_the_release(end: str) -> None:
     """Argo CD and Flux apply the LWS and the Rollout one after the other, and look in between; nor is what has become

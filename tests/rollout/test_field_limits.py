@@ -100,6 +100,7 @@ def test_a_release_is_decided_whatever_numbers_its_status_has(number: int) -> No
 _ENDING = {"reason": "Success", "task": "Promote", "since": NOW}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("capacity", list(Capacity))
 @pytest.mark.parametrize(

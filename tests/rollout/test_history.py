@@ -62,6 +62,7 @@ def counted_calls() -> Iterator[list[int]]:
         sys.setprofile(None)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("status", [at_rest(), in_step(1, paused=False), in_step(1)], ids=["rest", "step", "pause"])
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def asking(world: World, tag: str, each: int) -> dict[str, Any]:
     return {"leaderWorkerTemplate": {"workerTemplate": made}}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("capacity", "held", "new"), [("ExtraWorkload", 48, 0), ("InPlace", 32, 0)], ids=["beside", "in place"]
 )

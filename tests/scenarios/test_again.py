@@ -162,6 +162,7 @@ async def test_a_record_that_a_finalizer_keeps_takes_no_other_with_it(world: Wor
     assert len(history(world)) == 2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.looptime
 @pytest.mark.parametrize("kind", [Delete, Create])
 async def test_a_note_that_cannot_be_written_at_all_stops_nothing(world: World, kind: type[Write]) -> None:

@@ -147,6 +147,7 @@ def vanish(world: World) -> str:
     return uid
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("restored", [True, False])
 async def test_what_a_rollout_that_is_gone_held_the_next_one_gives_back(world: World, restored: bool) -> None:
     create_autoscaler(world)

@@ -44,7 +44,7 @@ NEVER = "9999-12-31T23:59:59Z"
 
 
 @pytest.mark.looptime
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("member", ["currentStepIndex", "nextStepIndex"])
 @pytest.mark.parametrize("number", [-_FAR, 99])

@@ -45,6 +45,7 @@ async def resting(world: World) -> None:
     world.checks.clear()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_the_lws_is_held_again_once_its_own_roll_is_over(world: World, restarted: bool) -> None:
     await resting(world)

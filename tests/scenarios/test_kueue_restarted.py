@@ -39,6 +39,7 @@ def restart(world: World) -> None:
     world.start_controller()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("promoting", [False, True], ids=["in a step", "in the promotion"])
 async def test_what_kueue_had_given_up_before_is_not_held_against_the_new_version(
     world: World, promoting: bool

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.looptime
 STEP: dict[str, Any] = {"replicas": 1, "pause": {}}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("replicas", [1, 3])
 async def test_a_version_of_which_no_group_is_ready_is_replaced(world: World, replicas: int) -> None:
     world.create_workload(replicas=replicas, tag="bad1")

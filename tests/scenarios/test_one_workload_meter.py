@@ -48,6 +48,7 @@ async def test_weighted_steps_to_the_end(style: Style, by: Provider) -> None:
         assert max(windows.lengths) < 6.5, windows.lengths
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 @pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.long) for at in range(2, 5))])
 async def test_an_abort_at_each_step(style: Style, at: int) -> None:

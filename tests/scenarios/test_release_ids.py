@@ -13,6 +13,7 @@ from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 pytestmark = pytest.mark.looptime
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("where", "given", "label"),
     [

@@ -280,6 +280,7 @@ def revert(world: World, resource: Resource, name: str, spec: dict[str, Any]) ->
     world.server.replace(resource, {**live, "spec": spec}, field_manager="argocd-controller")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("resource", "name", "who", "what", "advice"),
     [

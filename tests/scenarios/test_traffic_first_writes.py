@@ -111,6 +111,7 @@ async def test_clients_of_a_backend_that_nobody_named_are_not_sent_to_the_new_ve
     assert hold_record(world) == before
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("promoted", [False, True], ids=["in a step", "in the promotion"])
 async def test_a_service_that_is_made_anew_for_two_lws_stays_as_it_is(world: World, promoted: bool) -> None:
     await routed_at_rest(world)

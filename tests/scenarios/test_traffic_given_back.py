@@ -68,6 +68,7 @@ async def test_an_lws_scaled_to_zero_after_an_abort_and_up_again_comes_to_rest(w
     assert_given_back(world, before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("leaves", [False, True], ids=["stays", "deleted"])
 async def test_a_service_that_is_applied_again_as_a_release_had_pinned_it_is_given_back(
     world: World, leaves: bool

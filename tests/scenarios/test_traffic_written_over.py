@@ -50,6 +50,7 @@ def spec_of(world: World, resource: Resource, name: str) -> dict[str, Any]:
     return dict(found["spec"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
 async def test_who_replaces_what_is_borrowed_and_our_mark_with_it_is_answered_once_and_then_named(
     world: World, resource: Resource, name: str, advice: str
@@ -112,6 +113,7 @@ def with_label(before: dict[str, Any], what: str) -> dict[str, Any]:
     return {**before, what: (spec, {**labels, "operator": "yes"}, annotations)}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
 async def test_an_abort_waits_for_nobody_who_keeps_writing_over_a_share_that_was_given(
     world: World, resource: Resource, name: str, advice: str

@@ -91,6 +91,7 @@ _FAULTS: dict[str, tuple[dict[str, str], Name, str, str]] = {
 _LONG = ("killed for memory",)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "case", [pytest.param(each, marks=pytest.mark.long) if each in _LONG else each for each in _FAULTS]
 )
@@ -202,6 +203,7 @@ async def test_nodes_that_are_cordoned(world: World) -> None:
 _PODS = {"InPlace": f"{NAME}-3", "Surge": f"{NAME}-4", "blue-green": LEADER}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("style", _PODS)
 async def test_in_every_style_the_pod_of_the_new_version_is_named(world: World, style: str) -> None:
     await at_rest(world, *STEPS, **STYLES[style])

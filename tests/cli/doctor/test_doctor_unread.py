@@ -74,6 +74,7 @@ async def loading(world: World) -> None:
     await world.until(lambda: world.state == "Loading" and world.get(PODS, f"{CANARY}-0") is not None)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("stage", [resting, pytest.param(approving, marks=pytest.mark.long), loading])
 @pytest.mark.parametrize("kind", [*_LINKS, *_BESIDES], ids=str)
 async def test_a_kind_that_may_not_be_read_leaves_its_links_open_and_breaks_none(

@@ -21,7 +21,7 @@ from rollout_lws.kube.client import understood
 from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Live, Patch, Replace, Write
-from rollout_lws.rollout.decision import Chore, Decision, Notice
+from rollout_lws.rollout.decision import BestEffort, Decision, ReleaseEvent
 from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
@@ -83,26 +83,26 @@ def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
 
 
 async def carry_out(
-    decision: Decision, sender: Sender, absorb: Absorb, written: Written, tell: Callable[[Notice], None]
+    decision: Decision, sender: Sender, absorb: Absorb, written: Written, publish: Callable[[ReleaseEvent], None]
 ) -> Failure | None:
     """Sends all writes, then the best-effort writes; None when every write succeeded. A failed best-effort write is
     logged.
 
-    Notices are published as soon as the status that reports them is written, whatever happens to later writes. A status
+    Events are published as soon as the status that reports them is written, whatever happens to later writes. A status
     that reports earlier writes is also written over another writer's change: a new decision would not report them.
     """
-    notices, told_after, done = list(decision.notices), decision.told_after, False
+    events, events_after, done = list(decision.events), decision.events_after, False
     for number, write in enumerate(decision.writes):
-        if number == told_after:
-            _tell(notices, tell)
+        if number == events_after:
+            _publish(events, publish)
         failure = await _carry_out(write, sender, absorb, written, done=done)
         done = done or not isinstance(write, Confirm)
         if failure is not None and (instead := in_its_stead(failure)) is not None:
             failure = await _note_otherwise(failure, instead, sender, absorb, written)
         if failure is not None:
             return failure
-    _tell(notices, tell)
-    await _do_chores(decision.chores, sender, absorb, written, tell)
+    _publish(events, publish)
+    await _write_best_effort(decision.best_effort, sender, absorb, written, publish)
     return None
 
 
@@ -162,40 +162,44 @@ async def _recorded(write: Write, sender: Sender) -> bytes:
     return await sender.send(write)
 
 
-def _tell(notices: list[Notice], tell: Callable[[Notice], None]) -> None:
-    for notice in notices:
-        tell(notice)
-    notices.clear()
+def _publish(events: list[ReleaseEvent], publish: Callable[[ReleaseEvent], None]) -> None:
+    for event in events:
+        publish(event)
+    events.clear()
 
 
-async def _do_chores(
-    chores: Iterable[Chore], sender: Sender, absorb: Absorb, written: Written, tell: Callable[[Notice], None]
+async def _write_best_effort(
+    best_effort: Iterable[BestEffort],
+    sender: Sender,
+    absorb: Absorb,
+    written: Written,
+    publish: Callable[[ReleaseEvent], None],
 ) -> None:
     denied: set[tuple[Resource, str]] = set()
-    for chore in chores:
-        write = chore.write
+    for each in best_effort:
+        write = each.write
         if (write.resource, verb(write)) in denied:
             continue
         try:
             answer = await _whole(sender.send(write))
         except ApiError as error:
-            # A best-effort write with a notice is worth a warning when it fails.
-            level = logging.DEBUG if chore.notice is None or error.code in (404, 409) else logging.WARNING
-            log.log(level, "chore not done", extra=fields(object=target(write), error=brief(error.message)))
+            # A best-effort write with an event is worth a warning when it fails.
+            level = logging.DEBUG if each.event is None or error.code in (404, 409) else logging.WARNING
+            log.log(level, "best-effort write failed", extra=fields(object=target(write), error=brief(error.message)))
             if isinstance(write, Confirm):
                 return
             if is_denied(error, verb(write)):
                 # Further writes of the same kind would be denied too.
                 denied.add((write.resource, verb(write)))
         except Unreachable as error:
-            log.debug("chores not done", extra=fields(object=target(write), error=str(error)))
+            log.debug("best-effort writes failed", extra=fields(object=target(write), error=str(error)))
             return
         else:
             if not isinstance(write, Confirm):
                 written(write)
             absorb(write.resource, answer)
-            if chore.notice is not None:
-                tell(chore.notice)
+            if each.event is not None:
+                publish(each.event)
 
 
 async def _whole(sending: Coroutine[Any, Any, bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""Turns notices into Events on the object that they are about: the Rollout, or the LWS that its users look at."""
+"""Turns events of a decision into Events on their object: the Rollout, or the LWS that its users look at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.kube.events import EventRecorder
-from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.decision import ReleaseEvent
 from rollout_lws.rollout.observation import Observation
 
 
@@ -14,15 +14,15 @@ from rollout_lws.rollout.observation import Observation
 class Events:
     recorder: EventRecorder
 
-    def record(self, notice: Notice, seen: Observation) -> None:
+    def record(self, event: ReleaseEvent, seen: Observation) -> None:
         """Queue an Event; one about an LWS that does not exist goes to the Rollout instead."""
         workload = seen.stable.workload if seen.stable is not None else None
-        if workload is not None and notice.about == workload.resource.kind:
+        if workload is not None and event.about == workload.resource.kind:
             resource, meta = workload.resource, workload.metadata
-            self.recorder.record(resource, meta, type=notice.type, reason=notice.reason, note=notice.note)
+            self.recorder.record(resource, meta, type=event.type, reason=event.reason, note=event.note)
             return
         self.recorder.record(
-            rollouts(seen.keys.group), seen.rollout.metadata, type=notice.type, reason=notice.reason, note=notice.note
+            rollouts(seen.keys.group), seen.rollout.metadata, type=event.type, reason=event.reason, note=event.note
         )
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.world import World
-from rollout_lws.rollout.decision import Decision, Notice, Wanted
+from rollout_lws.rollout.decision import Decision, ReleaseEvent, Wanted
 from rollout_lws.rollout.observation import Observation
 
 log = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 #: Namespace and name of a Rollout.
 Key: TypeAlias = tuple[str, str]
 Decide: TypeAlias = Callable[[Observation], Decision]
-#: Records a notice about an observation; it must not fail.
-Record: TypeAlias = Callable[[Notice, Observation], None]
+#: Records an event about an observation; it must not fail.
+Record: TypeAlias = Callable[[ReleaseEvent, Observation], None]
 #: Sets what a decision wants watched for a key, replacing what it wanted before.
 Want: TypeAlias = Callable[[Key, Wanted], Awaitable[None]]
 
@@ -112,12 +112,12 @@ class Reconciler:
                 transitions.tell(self.metrics, body, answer, self.clock.now())
                 body = answer
 
-        def tell(notice: Notice) -> None:
-            self.record(notice, seen)
-            self.metrics.events.labels(notice.type, notice.reason).inc()
-            log.info(notice.note, extra=fields(namespace=namespace, rollout=name, reason=notice.reason))
+        def publish(event: ReleaseEvent) -> None:
+            self.record(event, seen)
+            self.metrics.events.labels(event.type, event.reason).inc()
+            log.info(event.note, extra=fields(namespace=namespace, rollout=name, reason=event.reason))
 
-        failure = await apply.carry_out(decision, self.sender, absorb, self._count, tell)
+        failure = await apply.carry_out(decision, self.sender, absorb, self._count, publish)
         if failure is not None:
             self._failed(key, failure)
             return

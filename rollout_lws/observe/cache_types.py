@@ -52,7 +52,7 @@ def word(text: str) -> str:
     return text
 
 
-def share(meta: Meta, labels: Collection[str] | None = None, annotations: Collection[str] | None = None) -> None:
+def intern(meta: Meta, labels: Collection[str] | None = None, annotations: Collection[str] | None = None) -> None:
     """Keep ``labels`` and ``annotations``, all by default, in the metadata of a new object that is not in use yet.
     kubectl's copy of the manifest is dropped in any case.
     """
@@ -135,14 +135,14 @@ def stored_rollout(body: bytes) -> StoredRollout:
     styles = head.spec.strategy.canary, head.spec.strategy.blue_green
     routes = any(style is not None and style.traffic_routings for style in styles)
     releases = head.status is not None and head.status.phase == Phase.PROGRESSING
-    share(head.metadata, annotations=())
+    intern(head.metadata, annotations=())
     return StoredRollout(head.metadata, head.spec.workload_ref.name, _without_writers(body), routes or releases)
 
 
 def stored_object(body: bytes) -> StoredObject:
     """With the unchanged body: for foreign objects that a release writes, rules read the other field managers."""
     head = _objects.decode(body)
-    share(head.metadata)
+    intern(head.metadata)
     return StoredObject(head.metadata, bytes(body))
 
 
@@ -162,7 +162,7 @@ def _without_writers(body: bytes) -> bytes:
 def trimmed_workload(body: bytes) -> Target:
     """Without its conditions, and with only those managedFields that concern the template and the strategy."""
     lws = _workloads.decode(body)
-    share(lws.metadata)
+    intern(lws.metadata)
     force_setattr(lws.metadata, "managed_fields", tuple(map(_trimmed_field, lws.metadata.managed_fields)))
     # A Raw member would keep the object's whole JSON alive.
     spec = replace(
@@ -176,7 +176,7 @@ def trimmed_workload(body: bytes) -> Target:
 def trimmed_leader(body: bytes) -> Pod:
     """With all labels, since selectors may use any of them."""
     pod = _pods.decode(body)
-    share(pod.metadata, annotations=(SIZE_ANNOTATION,))
+    intern(pod.metadata, annotations=(SIZE_ANNOTATION,))
     status = pod.status
     told = [each for each in status.conditions if each.status != "True" or each.type not in _USUAL]
     for each in told:
@@ -191,7 +191,7 @@ def trimmed_leader(body: bytes) -> Pod:
 
 def trimmed_set(body: bytes) -> StatefulSet:
     found = _sets.decode(body)
-    share(found.metadata, labels=_OWN_LABELS, annotations=())
+    intern(found.metadata, labels=_OWN_LABELS, annotations=())
     return found
 
 
@@ -200,7 +200,7 @@ def trimmed_revision(body: bytes) -> ControllerRevision:
     never holds a version.
     """
     found = _revisions.decode(body)
-    share(found.metadata, labels=_OWN_LABELS, annotations=())
+    intern(found.metadata, labels=_OWN_LABELS, annotations=())
     owner = found.metadata.controller
     if owner is not None and owner.kind == STATEFUL_SETS.kind:
         return replace(found, data=_NOTHING)
@@ -210,7 +210,7 @@ def trimmed_revision(body: bytes) -> ControllerRevision:
 def trimmed_history(body: bytes) -> ControllerRevision:
     """A version in a Rollout's history; its labels and annotations are ours."""
     found = _revisions.decode(body)
-    share(found.metadata)
+    intern(found.metadata)
     return compressed(found)
 
 

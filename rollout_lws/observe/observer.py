@@ -80,7 +80,7 @@ def _picture(
         batch = None
     annotated = marked(world, rollout, stable)
     shared = routing(world, rollout, annotated, stable, canary)
-    shares_nothing = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
+    has_no_weight = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     left = () if place is None or canary is not None else _pods_left(world, place)
     return Observation(
         now=now,
@@ -106,7 +106,7 @@ def _picture(
         routing=shared,
         autoscalers=_autoscalers(world, stored),
         queues=known.queues,
-        services=plain_all(world.every_service()) if shares_nothing else {},
+        services=plain_all(world.every_service()) if has_no_weight else {},
     )
 
 

@@ -13,7 +13,7 @@ from rollout_lws.rollout.refusal import FieldRef
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ReleaseEvent:
     """An Event to record. ``about`` is "Rollout" or the kind of the released workload; ``type`` Normal or Warning."""
 
     reason: str
@@ -23,11 +23,11 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Chore:
-    """A best-effort write: its failure stops nothing. ``notice`` is recorded once it succeeded; None for no Event."""
+class BestEffort:
+    """A best-effort write: its failure stops nothing. ``event`` is recorded once it succeeded; None for no Event."""
 
     write: Write
-    notice: Notice | None = None
+    event: ReleaseEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class Decision:
     """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is retried.
 
     The writes include the statuses of Rollout and BatchRelease, at most one per object, each conditional on the
-    observed resourceVersion. ``chores`` are best-effort writes that follow all of them: labels of leader pods,
+    observed resourceVersion. ``best_effort`` are best-effort writes that follow all of them: labels of leader pods,
     deletions of records that LWS does not need, objects restored for others. If one fails (the pod is gone), the
-    reconcile does not; after a failed Confirm the remaining ones are skipped. ``notices`` are recorded once the first
-    ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no later
+    reconcile does not; after a failed Confirm the remaining ones are skipped. ``events`` are recorded once the first
+    ``events_after`` writes were carried out (None: all of them), the status among them: once it is written, no later
     decision reports the same again. ``wake_at`` is when to decide again if nothing changes before; None: only after a
     change. ``wanted`` are the watches needed besides the permanent ones. ``report_only`` marks a decision that only
     reports a refused write in the status; the write itself is still to be retried. ``verdict`` is None when there is
@@ -85,9 +85,9 @@ class Decision:
     """
 
     writes: tuple[Write, ...] = ()
-    chores: tuple[Chore, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    told_after: int | None = None
+    best_effort: tuple[BestEffort, ...] = ()
+    events: tuple[ReleaseEvent, ...] = ()
+    events_after: int | None = None
     wake_at: datetime | None = None
     wanted: Wanted = Wanted()
     report_only: bool = False

@@ -34,7 +34,7 @@ from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.writes import Confirm, Write
-from rollout_lws.rollout.decision import Chore, Notice, Verdict
+from rollout_lws.rollout.decision import BestEffort, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -98,8 +98,8 @@ class Draft:
     confirms: tuple[Confirm, ...] = ()
     """Preconditions: if one fails, nothing is written."""
     writes: tuple[Write, ...] = ()
-    chores: tuple[Chore, ...] = ()
-    notices: tuple[Notice, ...] = ()
+    best_effort: tuple[BestEffort, ...] = ()
+    events: tuple[ReleaseEvent, ...] = ()
     wake_at: datetime | None = None
     batch: Batch | None = None
     """Readiness of the new version's groups, for the BatchRelease."""
@@ -376,9 +376,9 @@ class Draft:
         """Appends writes."""
         return self.but(writes=(*self.writes, *writes))
 
-    def write_if_possible(self, chores: Iterable[Chore]) -> Draft:
+    def write_if_possible(self, best_effort: Iterable[BestEffort]) -> Draft:
         """Appends best-effort writes, whose failure stops nothing."""
-        return self.but(chores=(*self.chores, *chores))
+        return self.but(best_effort=(*self.best_effort, *best_effort))
 
     def confirm_leader_set(self, reason: str) -> Draft:
         """Precondition: nothing is written unless the leader StatefulSet is unchanged.
@@ -399,10 +399,10 @@ class Draft:
         """Adds the writes and the wake-up of a capacity result."""
         return self.write(result.writes).wake(result.wake_at)
 
-    def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> Draft:
+    def event(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> Draft:
         """Adds an Event."""
-        told = Notice(reason.value, note, "Warning" if warning else "Normal", about)
-        return self.but(notices=(*self.notices, told))
+        told = ReleaseEvent(reason.value, note, "Warning" if warning else "Normal", about)
+        return self.but(events=(*self.events, told))
 
     def conclude(
         self, condition: str, reason: Reason, state: SummaryState, message: str = "", *, by_spec: bool = False
@@ -420,7 +420,7 @@ class Draft:
         """Verdict Stalled: the user has to act, or at least look if it ``goes_on`` by itself. The first time an Event
         reports it. ``field`` is the one to change.
         """
-        told = self if self.said(reason) else self.notice(EventReason.STALLED, message, warning=True)
+        told = self if self.said(reason) else self.event(EventReason.STALLED, message, warning=True)
         return told.but(verdict=Verdict("Stalled", reason, SummaryState.STALLED, message, field, goes_on))
 
     def refuse(self, refusal: Refusal) -> Draft:

@@ -13,7 +13,7 @@ from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.objects.writes import Create, Delete, Patch
-from rollout_lws.rollout.decision import Chore
+from rollout_lws.rollout.decision import BestEffort
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.targets.version import Version
@@ -85,7 +85,7 @@ def drop_doubles(d: Draft) -> Draft:
     """Deletes records that were since stored again under another name. If the API server refuses, because of a policy
     for instance, both records stay and the later one counts.
     """
-    return d.write_if_possible(Chore(_deletion(each, "it is stored anew")) for each in _doubles(d))
+    return d.write_if_possible(BestEffort(_deletion(each, "it is stored anew")) for each in _doubles(d))
 
 
 def _doubles(d: Draft) -> list[ControllerRevision]:
@@ -127,7 +127,9 @@ def drop_needless(d: Draft) -> Draft:
     found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
     seen = d.confirmed_leader_set("the revisions that groups may come back with")
     if found and seen is not None:
-        return d.write_if_possible((Chore(seen), *(Chore(_deletion(each, "no group needs it")) for each in found)))
+        return d.write_if_possible(
+            (BestEffort(seen), *(BestEffort(_deletion(each, "no group needs it")) for each in found))
+        )
     return d
 
 

@@ -67,7 +67,7 @@ def judged(
             told = f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
             return d.wake(until), known, Wait(told, until)
     else:
-        d = d.notice(told_as, f"{manager} wrote over {ref}; it was put back: {advice}", warning=True)
+        d = d.event(told_as, f"{manager} wrote over {ref}; it was put back: {advice}", warning=True)
     conflict = WriteConflict(at=d.now, manager=manager, kind=ref.kind, name=ref.name)
     return d, (*conflicts, conflict)[-MOST_CONFLICTS:], None
 

@@ -115,7 +115,7 @@ class Marked:
         for resource in _OWN:
             yield from self._give_back(resource, reason)
 
-    def take_shares_back(self, reason: str) -> Iterator[Write]:
+    def withdraw_weights(self, reason: str) -> Iterator[Write]:
         """The writes that restore the user's routes and delete the created ones, so no weights are left."""
         for spec in SPECS:
             yield from self._give_back(spec.resource, reason)

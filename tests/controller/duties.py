@@ -40,7 +40,7 @@ def set_image(server: ApiServer, tag: str) -> None:
     server.replace(LEADER_WORKER_SETS, lws)
 
 
-def tell(server: ApiServer, status: dict[str, Any]) -> None:
+def publish(server: ApiServer, status: dict[str, Any]) -> None:
     server.patch(rollouts(), "default", "llama", {"status": status}, subresource="status")
 
 
@@ -108,7 +108,7 @@ def share(server: ApiServer, by: dict[str, Any]) -> None:
 
 
 def approve(server: ApiServer) -> None:
-    tell(server, {"canaryStatus": {"currentStepState": "StepReady"}})
+    publish(server, {"canaryStatus": {"currentStepState": "StepReady"}})
 
 
 def message(server: ApiServer) -> str:
@@ -203,7 +203,7 @@ async def taken_back(server: ApiServer) -> None:
     await until(server, state("AwaitingApproval"))
     approve(server)
     await until(server, lambda status: status["summary"]["state"] == "Promoting" and status["summary"]["new"] > "2/2")
-    tell(server, {"requestedAction": {"type": "Abort", "id": "1"}})
+    publish(server, {"requestedAction": {"type": "Abort", "id": "1"}})
     await until(server, state("Aborted"))
 
 

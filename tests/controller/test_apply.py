@@ -13,7 +13,7 @@ from rollout_lws.controller.apply import Failure, Next, advice, carry_out, class
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Write
-from rollout_lws.rollout.decision import Chore, Decision, Notice
+from rollout_lws.rollout.decision import BestEffort, Decision, ReleaseEvent
 
 CREATE = Create(LEADER_WORKER_SETS, {"metadata": {"name": "llama-canary", "namespace": "prod"}}, "one more group")
 PATCH = Patch(LEADER_WORKER_SETS, "prod", "llama", {"spec": {}}, "hold", resource_version="7")
@@ -46,13 +46,13 @@ class Server:
             self,
             lambda resource, answer: self.absorbed.append((resource, answer)),
             lambda write: self.written.append(target(write)),
-            lambda notice: self.told.append((notice.reason, len(self.written))),
+            lambda event: self.told.append((event.reason, len(self.written))),
         )
 
 
 async def test_writes_are_sent_in_order_and_each_answer_enters_the_cache() -> None:
     server = Server()
-    assert await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), chores=(Chore(LABEL),))) is None
+    assert await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), best_effort=(BestEffort(LABEL),))) is None
     assert server.sent == [
         "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary",
         "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama",
@@ -102,7 +102,7 @@ async def test_what_was_done_is_on_record_whoever_touches_the_object_meanwhile(
     writes: tuple[Write, ...], uid: str, status: dict[str, Any], versions: list[str]
 ) -> None:
     server = Touched({"metadata": {"uid": uid, "resourceVersion": "8"}, "status": status})
-    failure = await server.carry_out(Decision(writes=writes, notices=(Notice("Told", "a", "Normal", "Rollout"),)))
+    failure = await server.carry_out(Decision(writes=writes, events=(ReleaseEvent("Told", "a", "Normal", "Rollout"),)))
     assert server.versions == versions
     assert (failure is None, len(server.told)) == ((True, 1) if len(versions) == 2 else (False, 0))
 
@@ -141,7 +141,7 @@ async def test_who_is_cancelled_finishes_the_write_at_hand_and_begins_no_other()
 
 async def test_nothing_is_sent_after_the_first_write_that_fails() -> None:
     server = Server(PATCH, ApiError(409, "Conflict", "stale"))
-    failure = await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), chores=(Chore(LABEL),)))
+    failure = await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), best_effort=(BestEffort(LABEL),)))
     assert failure is not None
     assert failure.write is PATCH
     assert server.written == ["leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary"]
@@ -156,33 +156,39 @@ async def test_deleting_what_is_gone_already_goes_on_with_the_next_write() -> No
 
 async def test_a_label_that_fails_neither_fails_the_decision_nor_keeps_the_others_back() -> None:
     server = Server(LABEL, ApiError(404, "NotFound", "gone"))
-    assert await server.carry_out(Decision(chores=(Chore(LABEL), Chore(OTHER_LABEL)))) is None
+    assert await server.carry_out(Decision(best_effort=(BestEffort(LABEL), BestEffort(OTHER_LABEL)))) is None
     assert server.written == ["pods/prod/llama-1"]
 
 
-async def test_a_chore_is_told_only_when_it_was_carried_out() -> None:
-    chores = (Chore(LABEL, Notice("Restored", "a")), Chore(OTHER_LABEL, Notice("Restored", "b")))
+async def test_the_event_of_a_best_effort_write_is_written_only_when_it_was_carried_out() -> None:
+    best_effort = (
+        BestEffort(LABEL, ReleaseEvent("Restored", "a")),
+        BestEffort(OTHER_LABEL, ReleaseEvent("Restored", "b")),
+    )
     server = Server(LABEL, ApiError(403, "Forbidden", "admission webhook denied the request: frozen"))
-    assert await server.carry_out(Decision(chores=chores)) is None
+    assert await server.carry_out(Decision(best_effort=best_effort)) is None
     assert (server.written, server.told) == (["pods/prod/llama-1"], [("Restored", 1)])
 
 
-async def test_chores_that_no_role_allows_are_not_tried_one_by_one_and_keep_no_others_back() -> None:
+async def test_best_effort_writes_that_no_role_allows_are_not_tried_one_by_one_and_keep_no_others_back() -> None:
     server = Server(LABEL, ApiError(403, "Forbidden", 'User "x" cannot patch resource "pods" in API group ""'))
-    assert await server.carry_out(Decision(chores=(Chore(LABEL), Chore(OTHER_LABEL), Chore(PATCH)))) is None
+    assert (
+        await server.carry_out(Decision(best_effort=(BestEffort(LABEL), BestEffort(OTHER_LABEL), BestEffort(PATCH))))
+        is None
+    )
     assert server.sent == ["pods/prod/llama-0", target(PATCH)]
 
 
 async def test_what_a_confirmation_precedes_is_left_when_it_fails() -> None:
     confirm = Confirm(LEADER_WORKER_SETS, "prod", "llama", "uid", 1, "as it was seen")
     server = Server(confirm, ApiError(409, "Conflict", "changed"))
-    assert await server.carry_out(Decision(chores=(Chore(confirm), Chore(DELETE)))) is None
+    assert await server.carry_out(Decision(best_effort=(BestEffort(confirm), BestEffort(DELETE)))) is None
     assert server.written == []
 
 
 async def test_labels_are_left_when_the_server_is_away() -> None:
     server = Server(LABEL, Unreachable("cut"))
-    assert await server.carry_out(Decision(chores=(Chore(LABEL), Chore(OTHER_LABEL)))) is None
+    assert await server.carry_out(Decision(best_effort=(BestEffort(LABEL), BestEffort(OTHER_LABEL)))) is None
     assert server.sent == ["pods/prod/llama-0"]
 
 
@@ -285,11 +291,11 @@ def test_a_busy_server_needs_no_advice() -> None:
     assert advice(failure) == ""
 
 
-ROLLING_BACK = Notice("RollingBack", "back to the stable version")
+ROLLING_BACK = ReleaseEvent("RollingBack", "back to the stable version")
 
 
 @pytest.mark.parametrize(
-    ("told_after", "failing", "told"),
+    ("events_after", "failing", "told"),
     [
         (None, None, [("RollingBack", 3)]),
         (None, DELETE, []),
@@ -301,10 +307,10 @@ ROLLING_BACK = Notice("RollingBack", "back to the stable version")
     ],
 )
 async def test_what_is_on_record_is_told_whatever_becomes_of_the_writes_after_it(
-    told_after: int | None, failing: Write | None, told: list[tuple[str, int]]
+    events_after: int | None, failing: Write | None, told: list[tuple[str, int]]
 ) -> None:
     """No later decision would tell it: by the status it is old news."""
     server = Server(failing, ApiError(409, "Conflict", "it has changed"))
-    decision = Decision(writes=(STATUS, PATCH, DELETE), notices=(ROLLING_BACK,), told_after=told_after)
+    decision = Decision(writes=(STATUS, PATCH, DELETE), events=(ROLLING_BACK,), events_after=events_after)
     assert (await server.carry_out(decision) is None) == (failing is None)
     assert server.told == told

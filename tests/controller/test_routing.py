@@ -23,7 +23,7 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
-from tests.controller.duties import route, set_image, state, tell, until
+from tests.controller.duties import publish, route, set_image, state, until
 from tests.controller.test_controller import ORIGIN, cluster, create
 
 pytestmark = pytest.mark.looptime
@@ -110,7 +110,7 @@ class Routed:
         assert self.share == 20
 
     async def finish(self) -> None:
-        tell(self.server, {"canaryStatus": {"currentStepState": "StepReady"}})
+        publish(self.server, {"canaryStatus": {"currentStepState": "StepReady"}})
         await self.until(state("Healthy"))
         await asyncio.sleep(A_WHILE)
 

@@ -81,11 +81,11 @@ class Shared:
         spec = {"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": containers}}}}
         self.server.patch(LEADER_WORKER_SETS, "default", name, {"spec": spec})
 
-    def tell(self, name: str, status: dict[str, Any]) -> None:
+    def publish(self, name: str, status: dict[str, Any]) -> None:
         self.server.patch(rollouts(), "default", name, {"status": status}, subresource="status")
 
     def approve(self, name: str) -> None:
-        self.tell(name, {"canaryStatus": {"currentStepState": "StepReady"}})
+        self.publish(name, {"canaryStatus": {"currentStepState": "StepReady"}})
 
     async def until(self, name: str, holds: Callable[[Any], bool]) -> None:
         for _ in range(1200):
@@ -159,7 +159,7 @@ async def test_each_has_its_own_share_and_what_one_gives_back_is_not_the_others(
                 "mistral": {"mistral": 0.8, "mistral-canary": 0.2},
                 "both": {"llama": 0.75, "mistral": 0.2, "mistral-canary": 0.05},
             }
-            seen.tell("mistral", {"requestedAction": {"type": "Abort", "id": "1"}})
+            seen.publish("mistral", {"requestedAction": {"type": "Abort", "id": "1"}})
             await seen.ended("mistral", "Aborted")
             await asyncio.sleep(60)
         assert seen.route() == before

@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
 )
 from rollout_lws.objects.writes import Create
-from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.decision import ReleaseEvent
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.e2e.door import Door
 from tests.e2e.mirror import Mirror
@@ -101,13 +101,13 @@ class RemoteWorld(User, Waits):
         return datetime.now(UTC)
 
     @property
-    def notices(self) -> list[Notice]:
+    def events(self) -> list[ReleaseEvent]:
         """What the controller has told as Events; what it says again and again counts once."""
         listed = sorted(self.server.list(EVENTS), key=lambda each: str(each.get("eventTime") or ""))
-        return [Notice(each["reason"], each.get("note", ""), each.get("type", "Normal")) for each in listed]
+        return [ReleaseEvent(each["reason"], each.get("note", ""), each.get("type", "Normal")) for each in listed]
 
-    def _told(self) -> list[Notice]:
-        return self.notices
+    def _told(self) -> list[ReleaseEvent]:
+        return self.events
 
     async def rest(self, quiet: float = 3, seconds: float = 900) -> None:
         """Wait until nothing has changed for ``quiet`` seconds in which all kinds were heard of."""

@@ -57,7 +57,7 @@ def test_a_request_that_makes_no_sense_is_refused_with_the_reason(
 ) -> None:
     d = asked(kind, status, **members)
     assert outcome(d) == ("Refused", why)
-    assert [(notice.reason, notice.type) for notice in d.notices] == [("ActionRefused", "Warning")]
+    assert [(event.reason, event.type) for event in d.events] == [("ActionRefused", "Warning")]
 
 
 def test_a_resume_does_not_override_the_spec() -> None:
@@ -111,7 +111,7 @@ def test_an_id_that_was_filed_is_removed_and_not_run_again() -> None:
     assert d.status.requested_action is None
     assert d.status.last_action == before
     assert d.sub.current_step_state == StepState.STEP_PAUSED
-    assert d.notices == ()
+    assert d.events == ()
 
 
 PROMOTING = FinalisingRecord(reason="Success", task="Promote")
@@ -137,5 +137,5 @@ def test_a_step_back_that_comes_too_late_is_refused_and_forgotten(
     d = draft(rollout(status=status))
     d = act(d)
     told = [f"jump to step {asked_for} was refused: {why}"] if why else []
-    assert [notice.note for notice in d.notices] == told
+    assert [event.note for event in d.events] == told
     assert d.sub.next_step_index == (-1 if why else asked_for)

@@ -65,7 +65,7 @@ def test_no_question_leaves_a_trace(status: dict[str, Any]) -> None:
     before = d.status
     for question in (overdue, churning, waits_for_capacity, unreached):
         assert question(d) == question(d)
-    assert (d.status, d.wake_at, d.writes, d.notices) == (before, None, (), ())
+    assert (d.status, d.wake_at, d.writes, d.events) == (before, None, (), ())
 
 
 def test_what_is_kept_tells_the_same_answer_and_when_it_may_be_another() -> None:

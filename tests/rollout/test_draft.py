@@ -47,10 +47,10 @@ def test_a_draft_never_changes() -> None:
 
 def test_the_same_trouble_is_one_event_however_often_it_is_found() -> None:
     first = draft(rollout(status=in_step())).stalled(Reason.DEADLINE, "late")
-    assert [notice.note for notice in first.notices] == ["late"]
+    assert [event.note for event in first.events] == ["late"]
     told = {"condition": "Stalled", "reason": "ProgressDeadlineExceeded"}
     again = draft(rollout(status=in_step(verdict=told))).stalled(Reason.DEADLINE, "later")
-    assert again.notices == ()
+    assert again.events == ()
 
 
 @pytest.mark.parametrize(("spec", "action", "expected"), [(True, None, True), (None, True, True), (None, None, False)])

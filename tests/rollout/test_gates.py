@@ -200,11 +200,11 @@ def test_the_step_is_judged_from_when_its_weight_is_accepted() -> None:
     assert answer == PASSED
     assert after.status.step is not None
     assert (after.status.step.routed_at, after.status.step.paused_at) == (NOW, NOW)
-    assert [(each.reason, each.note) for each in after.notices] == [
+    assert [(each.reason, each.note) for each in after.events] == [
         ("BatchReady", "step 1: 1 of 1 groups of the new version ready")
     ]
     again, answer = judged(routes.GATE, after.but(o=replace(after.o, now=NOW + timedelta(seconds=9))))
-    assert (again.status.step, again.notices, answer) == (after.status.step, after.notices, PASSED)
+    assert (again.status.step, again.events, answer) == (after.status.step, after.events, PASSED)
 
 
 # The pause

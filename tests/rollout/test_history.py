@@ -14,7 +14,7 @@ from rollout_lws.api import StableRecord
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.objects.writes import Create, Delete, Write
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.decision import Chore
+from rollout_lws.rollout.decision import BestEffort
 from rollout_lws.rollout.history import drop_doubles, drop_surplus, stable_version, store_version
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.targets.version import Version
@@ -36,8 +36,8 @@ def stored(
     return revision_record(name, "", number, data, terminating=terminating, **marks)
 
 
-def deletions(writes: Iterable[Write], chores: Iterable[Chore]) -> list[str]:
-    return [each.name for each in (*writes, *(chore.write for chore in chores)) if isinstance(each, Delete)]
+def deletions(writes: Iterable[Write], best_effort: Iterable[BestEffort]) -> list[str]:
+    return [each.name for each in (*writes, *(best.write for best in best_effort)) if isinstance(each, Delete)]
 
 
 def many(annotated: str = "", *, numbered: bool = True) -> tuple[ControllerRevision, ...]:
@@ -87,7 +87,7 @@ def test_thousands_of_stored_versions_are_no_work_for_a_decision(
         decision = decide(seen)
     assert len(read) <= 3 * HISTORY_LIMIT
     assert calls[0] <= 100 * MANY
-    assert len(deletions(decision.writes, decision.chores)) <= 2 * RECORDS_AT_ONCE
+    assert len(deletions(decision.writes, decision.best_effort)) <= 2 * RECORDS_AT_ONCE
 
 
 #: What ``stored`` holds by default.
@@ -131,7 +131,7 @@ def dropped(*history: ControllerRevision) -> list[str]:
     d = draft(rollout(status=at_rest(stable=STABLE)), history=history)
     d = drop_doubles(d)
     d = drop_surplus(d)
-    return deletions(d.writes, d.chores)
+    return deletions(d.writes, d.best_effort)
 
 
 def test_of_two_records_the_one_that_stays_is_kept() -> None:

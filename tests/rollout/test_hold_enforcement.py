@@ -70,7 +70,7 @@ def partitions(d: Draft) -> list[int]:
 
 def test_a_hold_that_stands_is_left_alone() -> None:
     d = kept(at_rest(), HOLD)
-    assert (d.writes, d.hold, d.notices) == ((), HoldState.KEPT, ())
+    assert (d.writes, d.hold, d.events) == ((), HoldState.KEPT, ())
 
 
 def test_the_first_reset_is_undone() -> None:
@@ -100,7 +100,7 @@ def test_a_reset_by_people_and_their_jobs_is_undone_each_time(ages: tuple[float,
     for status in (at_rest(hold_conflicts=conflicts(*ages)), in_step(hold_conflicts=conflicts(*ages))):
         d = kept(status)
         assert (partitions(d), d.hold) == ([HOLD], HoldState.RESTORED)
-        assert [notice.reason for notice in d.notices] == ["HoldReset"]
+        assert [event.reason for event in d.events] == ["HoldReset"]
         assert len(d.status.hold_conflicts) <= MOST_CONFLICTS
         last = d.status.hold_conflicts[-1]
         assert (last.at, last.put_back_at) == (NOW, NOW)
@@ -114,7 +114,7 @@ def test_each_version_is_worth_a_try_of_its_own() -> None:
 def test_a_tool_that_answers_each_repair_within_seconds_is_left_alone() -> None:
     d = kept(in_step(hold_conflicts=conflicts(*TOOL)))
     assert (d.writes, d.hold) == ((), HoldState.RELEASED)
-    assert [notice.reason for notice in d.notices] == ["HoldConflict"]
+    assert [event.reason for event in d.events] == ["HoldConflict"]
     assert (d.status.hold_conflicts[-1].put_back_at, d.status.hold_conflicts[-1].template_hash) == (None, HASH)
 
 

@@ -79,7 +79,7 @@ def test_a_request_that_somebody_waits_for_is_answered_at_once() -> None:
 def test_what_an_event_tells_is_on_record_at_once_so_that_it_is_told_once() -> None:
     d = draft(rollout(status=in_step()))
     d = d.but(persist=Persist.MAY_WAIT)
-    d = d.notice(EventReason.UNMANAGED_BACKEND, "Service stray sends requests to groups too", warning=True)
+    d = d.event(EventReason.UNMANAGED_BACKEND, "Service stray sends requests to groups too", warning=True)
     assert not can_wait(d)
 
 

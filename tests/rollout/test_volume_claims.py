@@ -30,8 +30,8 @@ def told(replicas: int, surged: int, size: int, *claims: str, **policy: str) -> 
     plan = {"steps": [{"replicas": surged}], "capacity": "Surge"}
     d = draft(rollout(canary=plan, status=in_step(capacity="Surge")), stable=facts)
     d = told_of_surge(d)
-    (notice,) = d.notices
-    return notice.note, {*kept(d.version, by_scaling=True).of(NAME, range(replicas, replicas + surged))}
+    (event,) = d.events
+    return event.note, {*kept(d.version, by_scaling=True).of(NAME, range(replicas, replicas + surged))}
 
 
 def deleted(note: str) -> list[str]:

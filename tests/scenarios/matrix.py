@@ -182,7 +182,7 @@ class Release(Staged):
 
     def assert_told(self, reason: str, so: bool = True) -> None:
         """A controller that is killed takes along what it has not sent yet; what it has sent is true."""
-        told = any(notice.reason == reason for notice in self.world.notices)
+        told = any(event.reason == reason for event in self.world.events)
         assert told == so or (so and self.world.kills), f"{reason} told: {told}"
 
 

@@ -16,7 +16,7 @@ EVERYWHERE = tuple(Moment)
 
 async def finish(it: Release) -> None:
     await it.ends_at("v2")
-    assert [each.reason for each in it.world.notices].count(EventReason.COMPLETED) <= 1
+    assert [each.reason for each in it.world.events].count(EventReason.COMPLETED) <= 1
     it.assert_told(EventReason.COMPLETED)
 
 

@@ -16,7 +16,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.resources import EVENTS, Resource
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
-from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.decision import ReleaseEvent
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Effect, Faults
@@ -108,7 +108,7 @@ class ShellWorld(World):
         for process in self._ended:
             with suppress(asyncio.CancelledError):
                 await process
-        self.notices = [Notice(event["reason"], event.get("note", "")) for event in self.server.list(EVENTS)]
+        self.events = [ReleaseEvent(event["reason"], event.get("note", "")) for event in self.server.list(EVENTS)]
 
 
 class ShellWalk(Walk):

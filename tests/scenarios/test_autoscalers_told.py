@@ -102,7 +102,7 @@ async def test_a_tool_that_writes_over_a_hold_again_and_again_is_named_and_the_r
     await world.sleep(600)
     # At the start, at once, and after 60, 120 and 240 seconds.
     assert len(written(world)) == 5
-    assert [each.reason for each in world.notices].count(EventReason.AUTOSCALER_RESET) == 1
+    assert [each.reason for each in world.events].count(EventReason.AUTOSCALER_RESET) == 1
     world.approve()
     await world.until_state("Healthy", 900)
     await world.rest()
@@ -125,7 +125,7 @@ async def test_a_tool_that_replaces_the_object_with_our_mark_is_answered_in_the_
 
     replace()
     await world.until(lambda: bounds(world) == (4, 10))
-    assert [each.reason for each in world.notices].count(EventReason.AUTOSCALER_RESET) == 1
+    assert [each.reason for each in world.events].count(EventReason.AUTOSCALER_RESET) == 1
     replace()
     await world.sleep(50)
     assert bounds(world) == (1, 10)
@@ -171,7 +171,7 @@ async def test_what_a_rollout_that_is_gone_held_the_next_one_gives_back(world: W
         assert bounds(world) == (4, 10)
         world.request("Abort")
         await world.until_state("Aborted")
-    assert [each.note for each in world.notices if each.reason == EventReason.RESTORED] == [
+    assert [each.note for each in world.events if each.reason == EventReason.RESTORED] == [
         f"HorizontalPodAutoscaler {told}"
     ]
     assert kept(world) == own

@@ -39,7 +39,7 @@ async def test_a_hold_that_was_released_by_hand_comes_back_without_a_contest(wor
         await world.rest()
         assert world.state == ("HoldReleased" if value else "Healthy")
     assert_clean(world, "v1")
-    assert [notice.reason for notice in world.notices].count("HoldReset") == 1
+    assert [event.reason for event in world.events].count("HoldReset") == 1
 
 
 async def test_an_lws_made_anew_in_mid_release_gets_no_record_before_it_is_adopted(world: World) -> None:

@@ -93,7 +93,7 @@ async def test_a_release_goes_its_way_whatever_is_applied_at_each_of_its_writes(
     assert world.groups() == dict.fromkeys(range(4), "v2")
     assert partition(world) == HOLD
     assert world.status.get("holdConflicts") in (None, [])
-    assert not {each.reason for each in world.notices} & {"HoldReset", "HoldConflict"}
+    assert not {each.reason for each in world.events} & {"HoldReset", "HoldConflict"}
     # Each window was met by a manifest, and none was opened or closed by it.
     assert applier.outcomes.count(Outcome.REPAIRED) >= 4
     assert set(applier.outcomes) == {Outcome.REPAIRED}

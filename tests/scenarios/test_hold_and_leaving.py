@@ -53,7 +53,7 @@ async def test_the_hold_is_put_back_once_and_the_writer_is_named(world: World) -
     reset_partition(world)
     await world.rest()
     assert strategy(world)["partition"] == HOLD
-    assert any(notice.reason == "HoldReset" for notice in world.notices)
+    assert any(event.reason == "HoldReset" for event in world.events)
     assert world.state == "Healthy"
 
 

@@ -70,7 +70,7 @@ async def test_the_lws_is_held_again_once_its_own_roll_is_over(world: World, res
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert not {each.reason for each in world.notices} & {"HoldReset", "HoldConflict"}
+    assert not {each.reason for each in world.events} & {"HoldReset", "HoldConflict"}
     assert "holdReleasedAt" not in world.status
     world.set_image("v3")
     await world.until_state("AwaitingApproval")
@@ -154,5 +154,5 @@ async def test_the_stable_template_restored_under_the_annotation_ends_the_releas
     assert set(world.groups().values()) == {"v1"}
     assert partition(world) == 0
     assert [each.name for each in world.writes[before:] if each.resource == LEADER_WORKER_SETS] == []
-    assert [each.reason for each in world.notices].count("RollingBack") == 1
+    assert [each.reason for each in world.events].count("RollingBack") == 1
     assert world.state == "HoldReleased"

@@ -73,7 +73,7 @@ async def test_a_tool_that_insists_is_left_alone_and_the_hold_comes_back_for_the
         assert "is not held now and rolls by itself" in last["message"]
     await world.until(lambda: set(world.groups().values()) == {"v2"}, "a native roll")
     await world.until(lambda: world.status["phase"] == "Healthy")
-    assert any(notice.reason == "RolledOutNatively" for notice in world.notices)
+    assert any(event.reason == "RolledOutNatively" for event in world.events)
     # With nothing pending the tool is tried again, and each time is left alone for longer.
     before, since = tool.resets, world.now
     await world.until(lambda: tool.resets > before + 2, seconds=1200)

@@ -49,7 +49,7 @@ async def refused(asking: Any) -> None:
 
 
 def events(world: World) -> list[str]:
-    return [notice.note for notice in world.notices if notice.reason == "ActionRefused"]
+    return [event.note for event in world.events if event.reason == "ActionRefused"]
 
 
 # approve

@@ -56,13 +56,13 @@ async def test_a_leader_that_kueue_leaves_out_is_told_once_and_not_touched(world
     assert world.state == "AwaitingApproval"
     assert world.condition("Reconciling")["message"] == f"{asked}. {OUTSIDE}"
     await world.sleep(60)
-    told = [each.note for each in world.notices if each.reason == EventReason.NOT_ADMITTED_BY_KUEUE]
+    told = [each.note for each in world.events if each.reason == EventReason.NOT_ADMITTED_BY_KUEUE]
     assert told == [OUTSIDE]
     assert not [each for each in world.writes if each.resource == PODS]
     # Another leader of the group is another one to tell of.
     await kill(world, "llama-1", NAME)
     await world.sleep(10)
-    assert len([each for each in world.notices if each.reason == EventReason.NOT_ADMITTED_BY_KUEUE]) == 2
+    assert len([each for each in world.events if each.reason == EventReason.NOT_ADMITTED_BY_KUEUE]) == 2
     put_into_groups(world, NAME)
     await world.sleep(40)
     assert world.status.get("unadmittedGroups", []) == []

@@ -47,7 +47,7 @@ async def test_a_release_in_its_steps_goes_back_and_is_not_begun_again(world: Wo
     await world.rest()
     assert_stalled(world, Reason.SURGE_UNDER_KUEUE, KUEUE_SURGE, phase="Healthy")
     assert world.groups() == dict.fromkeys(range(4), "v1")
-    assert [each.note for each in world.notices if each.reason == EventReason.ROLLING_BACK] == [
+    assert [each.note for each in world.events if each.reason == EventReason.ROLLING_BACK] == [
         f"back to the stable version: {KUEUE_SURGE}"
     ]
 

@@ -203,7 +203,7 @@ async def test_leaders_that_kueue_lets_go_here_are_told_once(world: World) -> No
     world.view.want(())
     world.start_controller()
     await world.sleep(10)
-    told = [each.reason for each in world.notices]
+    told = [each.reason for each in world.events]
     assert [told.count(each) for each in (EventReason.PODS_ON_MANAGER_CLUSTER, EventReason.STALLED)] == [1, 1]
     for group in range(3):
         world.delete(PODS, f"{NAME}-{group}")

@@ -163,7 +163,7 @@ async def shell(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
         )
     finally:
         await world.gone()
-        seen.update(f"told:{notice.reason}" for notice in world.notices)
+        seen.update(f"told:{event.reason}" for event in world.events)
 
 
 Tell: TypeAlias = Callable[[Plan, list[Act], Counter[str]], Coroutine[Any, Any, None]]

@@ -283,7 +283,7 @@ async def test_what_is_not_built_is_refused_and_released_once_it_is_removed(
     await world.rest()
     assert_stalled(world, Reason.INVALID_SPEC, message, phase="Healthy")
     assert_only_held(world, before)
-    assert [(each.about, each.note) for each in world.notices if each.reason == EventReason.RELEASE_REFUSED] == [
+    assert [(each.about, each.note) for each in world.events if each.reason == EventReason.RELEASE_REFUSED] == [
         ("LeaderWorkerSet", f"the new version waits: {message}")
     ]
     world.patch_rollout({"strategy": {"canary": dict.fromkeys(canary) | {"steps": list(STEPS)}}})

@@ -59,7 +59,7 @@ async def test_a_canary_that_a_quota_refuses_is_told_tried_again_and_goes_on_by_
     pauses = [later - earlier for earlier, later in pairwise(tries)]
     assert max(pauses) <= 31
     assert len(tries) < 40, "each try waits longer than the one before"
-    assert [notice.reason for notice in world.notices].count(EventReason.STALLED) == 1
+    assert [event.reason for event in world.events].count(EventReason.STALLED) == 1
     world.refuse = lambda _: None
     await world.until_state("AwaitingApproval")
     world.approve()
@@ -238,4 +238,4 @@ async def test_what_a_release_says_of_its_end_is_told_though_the_next_write_is_r
     world.set_image("v3")
     await world.until(lambda: set(world.groups(CANARY).values()) == {"v3"}, "a canary of the third version")
     assert not conflicts
-    assert [notice.reason for notice in world.notices].count("Superseded") == 1
+    assert [event.reason for event in world.events].count("Superseded") == 1

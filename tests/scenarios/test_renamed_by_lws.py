@@ -113,6 +113,6 @@ async def test_what_went_over_while_no_controller_was_there_is_recorded(
     await world.rest()
     world.start_controller()
     await world.rest()
-    assert not {each.reason for each in world.notices} & {"HoldReset", "HoldConflict"}
+    assert not {each.reason for each in world.events} & {"HoldReset", "HoldConflict"}
     assert KEYS.original in world.lws["metadata"]["annotations"]
     await can_go_back(world, revision)

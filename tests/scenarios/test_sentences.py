@@ -17,7 +17,7 @@ import pytest
 
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.writes import Create, Patch
-from rollout_lws.rollout.decision import Notice, Verdict
+from rollout_lws.rollout.decision import ReleaseEvent, Verdict
 from rollout_lws.rollout.lifecycle.actions import Refused
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.routing.route_result import Routed
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.looptime
 #: Every value of the core that has a sentence, and the member that is one.
 SENTENCES: dict[type[Any], str] = {
     **dict.fromkeys((Verdict, Routed, Refusal, Problem, CapacityResult, Trouble, Queueing), "message"),
-    Notice: "note",
+    ReleaseEvent: "note",
     Refused: "why",
     PodTrouble: "detail",
     Failure: "text",

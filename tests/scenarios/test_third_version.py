@@ -64,7 +64,7 @@ async def test_the_version_that_waits_is_released_in_steps(world: World, style: 
         await world._change(600)
     await world.rest()
     assert_clean(world, "v4", 3)
-    assert EventReason.ROLLED_OUT_NATIVELY in [notice.reason for notice in world.notices]
+    assert EventReason.ROLLED_OUT_NATIVELY in [event.reason for event in world.events]
 
 
 async def abort(world: World) -> None:

@@ -43,7 +43,7 @@ async def test_a_capacity_that_does_not_suit_the_lws_is_told_until_it_does(world
     world.patch_rollout({"strategy": {"canary": dict(SURGE.words)}})
     queued(world)
     await world.until(lambda: told(world) == f"the next version would wait: {KUEUE_SURGE}", "Kueue queues it")
-    assert [each for each in world.notices if each.reason != EventReason.ADOPTED] == []
+    assert [each for each in world.events if each.reason != EventReason.ADOPTED] == []
 
 
 async def test_a_service_is_told_that_is_missing_or_reaches_the_new_version_and_is_no_more(world: World) -> None:

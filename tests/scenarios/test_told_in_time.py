@@ -57,5 +57,5 @@ async def test_a_loop_that_applies_route_and_rollout_is_told_of_and_answered_eve
     assert (loop.answers, world.condition("Stalled")["reason"]) == (1, "RouteConflict")
     running.cancel()
     await world.gone()
-    assert any(notice.reason == "RouteReset" for notice in world.notices)
+    assert any(event.reason == "RouteReset" for event in world.events)
     world.close()

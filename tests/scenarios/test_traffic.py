@@ -298,7 +298,7 @@ async def test_who_reverts_a_release_is_answered_once_and_then_named(
     ours = world.get(resource, name)["spec"]  # type: ignore[index]
     revert(world, resource, name, theirs)
     await world.until(lambda: world.get(resource, name)["spec"] == ours)  # type: ignore[index]
-    notes = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
+    notes = [event.note for event in world.events if event.reason == "RouteReset"]
     assert notes == [f"{who} wrote over {what}; it was put back: {advice}"]
     revert(world, resource, name, theirs)
     await world.until_state("Stalled")

@@ -41,7 +41,7 @@ async def settled(world: World, begun: Begun) -> None:
     by, before = begun
     await world.rest()
     assert_given_back(world, before, by)
-    assert [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET] == []
+    assert [each.note for each in world.events if each.reason == EventReason.ROUTE_RESET] == []
 
 
 async def finished(world: World, begun: Begun) -> None:

@@ -160,7 +160,7 @@ async def test_another_lws_that_comes_up_behind_a_pinned_service_is_told_of_once
     await world.rest()
     world.approve()
     await world.rest()
-    assert [each.note for each in world.notices if each.reason == EventReason.SHARED_BACKEND] == [SHUT_OUT]
+    assert [each.note for each in world.events if each.reason == EventReason.SHARED_BACKEND] == [SHUT_OUT]
     found = await broken(world)
     assert (found.about, found.affected) == (
         f"Service/{SERVICE}",

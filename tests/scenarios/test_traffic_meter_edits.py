@@ -54,7 +54,7 @@ async def test_a_third_template_takes_the_second_ones_requests_back_before_it_st
         await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
         await m.step(1)
         assert await m.shares() == shared(0.2)
-        assert [each.note for each in m.world.notices if each.reason == EventReason.ROUTE_RESET] == []
+        assert [each.note for each in m.world.events if each.reason == EventReason.ROUTE_RESET] == []
         await m.finish()
         assert set(m.world.groups().values()) == {"v3"}
         m.assert_unharmed()

@@ -68,7 +68,7 @@ async def test_a_service_of_stable_groups_that_nobody_named_is_told_once_also_wh
     await world.rest()
     world.approve()
     await world.rest()
-    told = [each.note.split(" sends")[0] for each in world.notices if each.reason == EventReason.UNMANAGED_BACKEND]
+    told = [each.note.split(" sends")[0] for each in world.events if each.reason == EventReason.UNMANAGED_BACKEND]
     assert told == ["Service llama-internal", "InferencePool later"]
 
 
@@ -83,7 +83,7 @@ async def test_more_services_than_a_status_holds_stop_no_release(world: World) -
     world.approve()
     await world.rest()
     assert world.status["currentStepIndex"] == 2
-    told = [each.note.split(" sends")[0] for each in world.notices if each.reason == EventReason.UNMANAGED_BACKEND]
+    told = [each.note.split(" sends")[0] for each in world.events if each.reason == EventReason.UNMANAGED_BACKEND]
     assert told == [f"Service other-{number:02}" for number in range(64)]
 
 
@@ -106,7 +106,7 @@ async def test_a_budget_over_the_groups_is_told_not_to_limit_the_release(world: 
     make(world, POD_DISRUPTION_BUDGETS, "llama", spec=covers)
     make(world, POD_DISRUPTION_BUDGETS, "other", spec={**covers, "selector": {"matchLabels": {"app": "other"}}})
     await waiting_for_approval(world)
-    told = [each.note for each in world.notices if each.reason == EventReason.UNMANAGED_BACKEND]
+    told = [each.note for each in world.events if each.reason == EventReason.UNMANAGED_BACKEND]
     assert told == [
         "PodDisruptionBudget llama covers groups of LeaderWorkerSet llama: it limits evictions, and a release makes"
         " none; how many groups are renewed at a time is up to maxUnavailable"
@@ -182,7 +182,7 @@ async def test_what_a_rollout_that_is_gone_had_borrowed_is_given_back_before_its
         assert {each.start < begun and each.end <= begun + LAG + ACCEPTED for each in m.meter.failures} <= {True}
         assert m.cuts == []
         failed = len(m.meter.failures)
-        first, last = [each.note for each in world.notices if each.reason == EventReason.RESTORED]
+        first, last = [each.note for each in world.events if each.reason == EventReason.RESTORED]
         stays = (
             f"{f'Service {SERVICE}' if by is BY_ROUTE else f'InferencePool {POOL}'}, which it had pinned, stays pinned"
         )

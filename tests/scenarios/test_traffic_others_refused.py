@@ -51,7 +51,7 @@ async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_
     template = {"spec": {"containers": world.containers.of("v2")}}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}}, "other")
     await world.until(lambda: world.state == "AwaitingApproval", "it waits for approval")
-    assert EventReason.RESTORED not in {each.reason for each in world.notices}
+    assert EventReason.RESTORED not in {each.reason for each in world.events}
     world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"finalizers": None}})
     world.delete(LEADER_WORKER_SETS, CANARY)
     assert hold_record(world) != before

@@ -62,7 +62,7 @@ async def test_a_paused_release_keeps_its_pins(
     unpin(world, resource, name)
     await world.until(lambda: pin(world, resource, name) == to, "pinned again")
     assert world.state == "Paused"
-    [note] = [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET]
+    [note] = [each.note for each in world.events if each.reason == EventReason.ROUTE_RESET]
     assert note.startswith(f"another client wrote over {resource.kind} {name}; it was put back: ")
     unpin(world, resource, name)
     await world.sleep(30)
@@ -121,7 +121,7 @@ async def test_a_release_that_is_paused_before_it_could_pin_anything_pins_nothin
     world.refuse = lambda _: None
     await world.sleep(900)
     assert (pin(world, SERVICES, SERVICE), world.names()["services"]) == (None, sorted([NAME, SERVICE]))
-    assert EventReason.ROUTE_RESET not in [notice.reason for notice in world.notices]
+    assert EventReason.ROUTE_RESET not in [event.reason for event in world.events]
 
 
 async def test_what_was_never_pinned_may_be_named_otherwise(world: World) -> None:

@@ -59,7 +59,7 @@ async def test_a_jump_back_drains_the_groups_that_go_and_gives_the_share_when_th
         await world.until(lambda: world.groups(CANARY) == {0: "v2"})
         await world.until_state("AwaitingApproval")
         assert await m.shares() == shared(0.2)
-        assert [notice.note for notice in world.notices if notice.reason == "RouteReset"] == []
+        assert [event.note for event in world.events if event.reason == "RouteReset"] == []
         await m.finish()
         m.assert_unharmed()
 
@@ -72,7 +72,7 @@ async def test_a_step_without_traffic_takes_the_share_away_and_the_next_one_give
         m.world.approve()
         await m.step(3)
         assert await m.shares() == shared(0.4)
-        assert [notice.note for notice in m.world.notices if notice.reason == "RouteReset"] == []
+        assert [event.note for event in m.world.events if event.reason == "RouteReset"] == []
         await m.finish()
         m.assert_unharmed()
 
@@ -108,7 +108,7 @@ async def test_a_third_template_takes_the_second_ones_requests_back_before_it_st
         await m.step(1)
         assert await m.shares() == shared(0.2)
         # What the first release has given back itself nobody has written over.
-        assert [notice.note for notice in m.world.notices if notice.reason == "RouteReset"] == []
+        assert [event.note for event in m.world.events if event.reason == "RouteReset"] == []
         await m.finish()
         assert set(m.world.groups().values()) == {"v3"}
         m.assert_unharmed()
@@ -146,7 +146,7 @@ async def test_a_canary_deleted_by_hand_goes_when_its_requests_have_ended(by: Pr
         await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is None)
         await world.until_state("AwaitingApproval")
         assert await m.shares() == shared(0.5)
-        assert [notice.note for notice in world.notices if notice.reason == "RouteReset"] == []
+        assert [event.note for event in world.events if event.reason == "RouteReset"] == []
         m.assert_unharmed()
 
 
@@ -214,7 +214,7 @@ async def test_a_rollout_that_is_disabled_gives_everything_back_and_begins_anew_
         m.world.patch_rollout({"disabled": False})
         await m.step(1)
         assert await m.shares() == shared(0.2)
-        assert [notice.note for notice in m.world.notices if notice.reason == "RouteReset"] == []
+        assert [event.note for event in m.world.events if event.reason == "RouteReset"] == []
         await m.finish()
         m.assert_unharmed()
 

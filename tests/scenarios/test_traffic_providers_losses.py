@@ -54,7 +54,7 @@ async def test_a_group_lost_twice_in_an_approval_loses_its_share_within_the_lag_
             await world.sleep(30)
             assert await m.shares() == shared(0.25)
         # What we have taken away ourselves nobody has written over.
-        assert [notice.note for notice in world.notices if notice.reason == "RouteReset"] == []
+        assert [event.note for event in world.events if event.reason == "RouteReset"] == []
         assert world.state == ("Paused" if paused else "AwaitingApproval")
         world.patch_rollout({"strategy": {"paused": False}})
         await world.until_state("AwaitingApproval")

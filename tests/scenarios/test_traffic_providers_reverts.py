@@ -141,7 +141,7 @@ async def test_who_writes_over_a_release_is_answered_once_and_then_named(
     theirs = said(world, resource, name)
     assert theirs != ours
     await world.until(lambda: said(world, resource, name) == ours, "put back")
-    assert [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET] == [
+    assert [each.note for each in world.events if each.reason == EventReason.ROUTE_RESET] == [
         f"{who} wrote over {what}; it was put back: {deed}"
     ]
     await world.until_state("AwaitingApproval")
@@ -203,7 +203,7 @@ def canary_ingress(world: World) -> dict[str, Any]:
 
 
 def assert_no_quarrel(world: World) -> None:
-    assert [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET] == []
+    assert [each.note for each in world.events if each.reason == EventReason.ROUTE_RESET] == []
     assert world.state == "AwaitingApproval"
 
 
@@ -334,5 +334,5 @@ async def test_who_changed_the_share_is_named_and_not_who_added_a_label_since(wo
     world.server.patch(INGRESSES, NAMESPACE, CANARY_INGRESS, label, MERGE, field_manager="labeller")
     world.start_controller()
     await world.rest()
-    [note] = [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET]
+    [note] = [each.note for each in world.events if each.reason == EventReason.ROUTE_RESET]
     assert note.startswith(f"argocd-controller wrote over Ingress {CANARY_INGRESS}; ")

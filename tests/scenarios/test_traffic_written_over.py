@@ -60,7 +60,7 @@ async def test_who_replaces_what_is_borrowed_and_our_mark_with_it_is_answered_on
     ours, theirs = spec_of(world, resource, name), before[f"{resource.kind} {name}"][0]
     replace(world, resource, name, before)
     await world.until(lambda: spec_of(world, resource, name) == ours)
-    (told,) = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
+    (told,) = [event.note for event in world.events if event.reason == "RouteReset"]
     assert told.endswith(f" wrote over {advice.replace(':', '; it was put back:')}")
     await world.rest()
     replace(world, resource, name, before)
@@ -143,7 +143,7 @@ async def test_who_reverts_everything_at_once_has_reverted_each_once_and_is_answ
             revert(world, resource, name, m.before[f"{resource.kind} {name}"][0])
         await world.rest()
         assert (hold_record(world, by), world.state) == (ours, "AwaitingApproval")
-        told = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
+        told = [event.note for event in world.events if event.reason == "RouteReset"]
         assert len(told) == len(objects)
         # A second time for one of them is a second time.
         revert(world, *objects[-1], m.before[f"{objects[-1][0].kind} {objects[-1][1]}"][0])
@@ -169,5 +169,5 @@ async def test_a_first_share_that_comes_too_late_has_been_written_over_by_nobody
     world.refuse = refuse
     world.set_image("v2")
     await world.until_state("AwaitingApproval")
-    assert [each.note for each in world.notices if each.reason == "RouteReset"] == []
+    assert [each.note for each in world.events if each.reason == "RouteReset"] == []
     assert not left

@@ -27,7 +27,7 @@ async def test_a_service_that_selects_by_the_name_of_the_lws_is_told_until_it_le
     await world.until_state("AwaitingApproval")
     asked = "step 2 of 3 waits for approval: kubectl rollout-lws promote llama"
     assert world.status["message"] == f"{asked}. {UNREACHED}"
-    told = [each.note for each in world.notices if each.reason == EventReason.BATCH_READY]
+    told = [each.note for each in world.events if each.reason == EventReason.BATCH_READY]
     assert told == [f"step {n}: {n} of {n} groups of the new version ready. {UNREACHED}" for n in (1, 2)]
     world.patch(SERVICES, "llama-api", {"spec": {"selector": {LWS_NAME: None, "app": "llama"}}})
     await world.until(lambda: world.status["message"] == asked, "the Service is looked at again")

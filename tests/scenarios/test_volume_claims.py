@@ -73,7 +73,7 @@ async def assert_named_once(world: World, capacity: str, policy: dict[str, str],
     await world.rest()
     claims = {each["metadata"]["name"] for each in world.server.list(PERSISTENT_VOLUME_CLAIMS, NAMESPACE)}
     assert claims == OWN | stays
-    told = [each.note for each in world.notices if each.reason == EventReason.VOLUME_CLAIMS_KEPT]
+    told = [each.note for each in world.events if each.reason == EventReason.VOLUME_CLAIMS_KEPT]
     assert len(told) == bool(stays)
     for note in told:
         assert note.startswith(f"{len(stays)} PersistentVolumeClaims of the release's groups stay")

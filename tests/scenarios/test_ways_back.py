@@ -27,7 +27,7 @@ async def test_an_abort_leaves_stable_untouched_and_the_version_waiting(world: W
     assert "wrong prompts" in world.condition("Stalled")["message"]
     assert (world.condition("Succeeded")["status"], world.condition("Succeeded")["reason"]) == ("False", "Aborted")
     assert world.status["lastAction"]["outcome"] == "Done"
-    assert "Abort by ann: wrong prompts" in [notice.note for notice in world.notices]
+    assert "Abort by ann: wrong prompts" in [event.note for event in world.events]
     assert "requestedAction" not in world.status
     assert KEYS.aborted in world.lws["metadata"]["annotations"]
 
@@ -90,7 +90,7 @@ async def test_a_leader_set_seen_late_is_not_told_of_as_a_renamed_version(
         await world.sleep(1)
     await world.until_state("Healthy")
     await world.rest()
-    assert EventReason.REVISION_RENAMED not in [notice.reason for notice in world.notices]
+    assert EventReason.REVISION_RENAMED not in [event.reason for event in world.events]
 
 
 async def test_stables_template_restored_takes_the_release_back(world: World) -> None:
@@ -113,7 +113,7 @@ async def test_a_third_template_supersedes_the_second_visibly(world: World) -> N
     world.set_image("v3")
     await world.until(lambda: world.groups(CANARY) == {0: "v3", 1: "v3"}, "a canary of the third version")
     assert world.leader_uids() == before
-    assert any(notice.reason == "Superseded" for notice in world.notices)
+    assert any(event.reason == "Superseded" for event in world.events)
     await world.until_state("AwaitingApproval")
     world.approve()
     await world.until_state("Healthy")
@@ -305,7 +305,7 @@ async def test_a_third_template_that_rolled_through_an_open_window_is_stable(wor
     await world.rest()
     assert_clean(world, "v3", replicas=replicas)
     assert world.status["stable"]["templateHash"] == world.status["observedTemplateHash"]
-    assert EventReason.ROLLED_OUT_NATIVELY in [notice.reason for notice in world.notices]
+    assert EventReason.ROLLED_OUT_NATIVELY in [event.reason for event in world.events]
 
 
 async def test_a_third_template_that_began_in_an_open_window_waits_for_the_promoted_one(world: World) -> None:

@@ -78,7 +78,7 @@ def tells(
                 heard = ear.messages(reason, "Ready", "Reconciling", "Stalled")
                 assert message in heard, f"{reason}: {heard}"
             for event, note in (events or {}).items():
-                notes = [notice.note for notice in world.notices if notice.reason == event]
+                notes = [each.note for each in world.events if each.reason == event]
                 assert note in notes, f"{event}: {notes}"
             for word in progressing:
                 assert word in {reason for kind, _, reason, _ in ear.conditions if kind == "Progressing"}, word

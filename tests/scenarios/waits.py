@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.decision import ReleaseEvent
 from tests.scenarios.names import NAME
 from tests.scenarios.sight import Sight
 
@@ -77,10 +77,10 @@ class Waits(Sight):
 
     def describe(self) -> str:
         listed = {name: self.groups(name) for name in self.names()["leaderworkersets"]}
-        told = "\n".join(f"  {notice.reason}: {notice.note}" for notice in self._told()[-8:])
+        told = "\n".join(f"  {event.reason}: {event.note}" for event in self._told()[-8:])
         partition = self.lws["spec"]["rolloutStrategy"] if self.get(LEADER_WORKER_SETS, NAME) else None
         return f"groups {listed}\nstrategy {partition}\nstatus {msgspec.json.encode(self.status).decode()}\n{told}"
 
-    def _told(self) -> Sequence[Notice]:
+    def _told(self) -> Sequence[ReleaseEvent]:
         """What the controller has told as Events so far."""
         raise NotImplementedError

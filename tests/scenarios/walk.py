@@ -29,7 +29,7 @@ MOST_DECISIONS = 7000
 
 @dataclass
 class Walk(Others):
-    """One walk through ``world``; ``seen`` counts acts, notices and states."""
+    """One walk through ``world``; ``seen`` counts acts, events and states."""
 
     where: tuple[str, str, str] = ("", "", "")
     #: Since when the canary keeps serving because nothing else does, by the clock; 0 while something does.
@@ -222,6 +222,6 @@ async def walk(here: Walk, acts: list[Act]) -> None:
         logging.getLogger().removeHandler(loud)
         for task in tuple(here.tasks):
             task.cancel()
-        here.seen.update(f"told:{notice.reason}" for notice in here.world.notices)
+        here.seen.update(f"told:{event.reason}" for event in here.world.events)
         here.seen[f"style:{here.plan.style}"] += 1
         here.world.close()

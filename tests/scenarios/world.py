@@ -32,7 +32,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.writes import Confirm, Create, Patch, Write
 from rollout_lws.observe.observer import observe
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.decision import Chore, Decision, Notice
+from rollout_lws.rollout.decision import BestEffort, Decision, ReleaseEvent
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
@@ -84,7 +84,7 @@ class World(User, Waits):
         self.view = StoreWorld(self.server)
         self.writes: list[Write] = []
         self.labels: list[Write] = []
-        self.notices: list[Notice] = []
+        self.events: list[ReleaseEvent] = []
         self.decisions = 0
         self.last: Decision | None = None
         self.checks: list[Callable[[World], None]] = []
@@ -166,12 +166,12 @@ class World(User, Waits):
             if decision.verdict is not None and self.judges_words:
                 says_what_ends_it(decision.verdict, lambda verb: f"kubectl rollout-lws {verb} {self.name}")
             # One that does nothing is made over and over anyway; of the others some have to do, for time's sake.
-            if (decision.writes or decision.notices) and self.decisions % 4 == 0:
+            if (decision.writes or decision.events) and self.decisions % 4 == 0:
                 assert decide(seen) == decision, "a decision is a function of its observation"
-            told_after = len(decision.writes) if decision.told_after is None else decision.told_after
+            events_after = len(decision.writes) if decision.events_after is None else decision.events_after
             for number, write in enumerate(decision.writes):
-                if number == told_after:
-                    self.notices += decision.notices
+                if number == events_after:
+                    self.events += decision.events
                 self._carry_out(write)
         except Stopped:
             self.running = False
@@ -186,10 +186,10 @@ class World(User, Waits):
         if not decision.report_only:
             self.failing.forget(self.name)
             self._back_off = 0.0
-        if not self._do_chores(decision.chores):
+        if not self._write_best_effort(decision.best_effort):
             return
-        if told_after >= len(decision.writes):
-            self.notices += decision.notices
+        if events_after >= len(decision.writes):
+            self.events += decision.events
         new = None if decision.report_only else self.view.want(decision.wanted.kinds)
         if not decision.report_only and self.view.want_pods(decision.wanted.pods):
             self._wake()
@@ -199,10 +199,10 @@ class World(User, Waits):
             delay = max(0.0, (decision.wake_at - self.now).total_seconds())
             self._timer = asyncio.get_running_loop().call_later(delay + 1e-6, self._wake)
 
-    def _do_chores(self, chores: Iterable[Chore]) -> bool:
+    def _write_best_effort(self, best_effort: Iterable[BestEffort]) -> bool:
         """Whether the controller lives on; one that fails is left, and after a Confirm the rest of them."""
-        for chore in chores:
-            write = chore.write
+        for each in best_effort:
+            write = each.write
             try:
                 if isinstance(write, Patch) and write.resource == PODS:
                     # Labels: they are counted apart.
@@ -210,8 +210,8 @@ class World(User, Waits):
                     self.labels.append(write)
                 else:
                     self._send(write)
-                if chore.notice is not None:
-                    self.notices.append(chore.notice)
+                if each.event is not None:
+                    self.events.append(each.event)
             except Stopped:
                 self.running = False
                 self._announce()
@@ -273,8 +273,8 @@ class World(User, Waits):
         # Who wrote matters only where others write as well, and is costly to keep.
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
 
-    def _told(self) -> list[Notice]:
-        return self.notices
+    def _told(self) -> list[ReleaseEvent]:
+        return self.events
 
     async def undo(self) -> None:
         """Back to the version before the stable one, while no release is on, as the command has it."""

@@ -46,7 +46,7 @@ class _Band:
     revision: str
     groups: tuple[Group, ...]
     asked: int
-    share: str
+    weight: str
     is_new: bool
 
 
@@ -74,18 +74,18 @@ def runs(found: Iterable[Group], now: datetime, *, together: bool = False) -> li
 
 
 def _bands(shown: Release) -> Iterator[_Band]:
-    new_share, old_share = _shares(shown)
+    new_weight, old_weight = _weights(shown)
     if shown.stable is not None:
-        yield from _of_stable(shown, shown.stable, new_share, old_share)
+        yield from _of_stable(shown, shown.stable, new_weight, old_weight)
     if shown.canary is not None:
         role = "green" if (shown.rollout["spec"].get("strategy") or {}).get("blueGreen") else "canary"
         found = groups(shown.canary)
         yield _Band(
-            shown.canary, role, _set_revision(shown.canary), found, shown.canary.workload.replicas, new_share, True
+            shown.canary, role, _set_revision(shown.canary), found, shown.canary.workload.replicas, new_weight, True
         )
 
 
-def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> Iterator[_Band]:
+def _of_stable(shown: Release, facts: Facts, new_weight: str, old_weight: str) -> Iterator[_Band]:
     """An LWS runs two versions while its groups are updated in place, or while it has surge groups."""
     found = groups(facts)
     known = str(((shown.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
@@ -94,13 +94,13 @@ def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> 
     beside = shown.canary is not None
     if old or not new:
         asked = len(old) if new and len(old) < facts.workload.replicas else facts.workload.replicas
-        yield _Band(facts, "stable", known or _set_revision(facts), old, asked, old_share, False)
+        yield _Band(facts, "stable", known or _set_revision(facts), old, asked, old_weight, False)
     if new:
-        share = "" if beside and old else old_share if beside else new_share
-        yield _Band(facts, "new", new[0].revision, new, len(new), share, True)
+        weight = "" if beside and old else old_weight if beside else new_weight
+        yield _Band(facts, "new", new[0].revision, new, len(new), weight, True)
 
 
-def _shares(shown: Release) -> tuple[str, str]:
+def _weights(shown: Release) -> tuple[str, str]:
     """Traffic of the new and the stable version as routers accepted it; ("", "") when traffic is not split."""
     applied = ((shown.rollout.get("status") or {}).get("traffic") or {}).get("applied")
     if not applied or not releasing(shown.rollout):
@@ -123,7 +123,7 @@ def _rows(band: _Band, now: datetime, reasons: Reasons, *, pods: bool) -> Iterat
     ready = sum(group.ready(now) for group in band.groups if band.is_new or group.ordinal < lws.replicas)
     created = age(lws.metadata.creation_timestamp, now)
     info = "terminating" if lws.metadata.terminating else ""
-    yield lws.metadata.name, band.role, band.revision, f"{ready}/{band.asked}", band.share, created, info
+    yield lws.metadata.name, band.role, band.revision, f"{ready}/{band.asked}", band.weight, created, info
     found = [Run((group,), int(group.ready(now))) for group in band.groups] if pods else runs(band.groups, now)
     if not pods and len(found) > _LINES:
         found = runs(band.groups, now, together=True)

@@ -11,7 +11,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 #: Pause in seconds of a step without approval.
 PAUSE_SECONDS = 600
 #: Traffic weight of the first step in percent, if one group can carry it.
-FIRST_SHARE = 10
+FIRST_WEIGHT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _full_set(routed: bool) -> tuple[Proposed, ...]:
 
 def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[Proposed, ...]:
     half = replicas // 2
-    first = f"{FIRST_SHARE}%" if FIRST_SHARE * replicas <= 100 and not strategy.updates_regular else "auto"
+    first = f"{FIRST_WEIGHT}%" if FIRST_WEIGHT * replicas <= 100 and not strategy.updates_regular else "auto"
     share = ", in proportion to groups" if first == "auto" and routed else ""
     made = [Proposed(1, first, None, f"one group{share}, until it is approved")]
     if half > 1:

@@ -44,7 +44,7 @@ def await_list(d: Draft) -> Draft:
     facts, before = d.o.autoscalers, d.o.rollout.status
     # The list mostly arrives before a user could read this status, and its arrival or failure wakes this Rollout.
     same = before is not None and before.phase == d.status.phase
-    if same and not (facts.trouble or d.writes or d.notices):
+    if same and not (facts.trouble or d.writes or d.events):
         d = d.but(persist=Persist.NOT)
     return d.reconciling(Reason.PREPARING, SummaryState.LOADING, _unknown(d))
 
@@ -182,7 +182,7 @@ def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Draft, t
     writes = patched(HORIZONTAL_POD_AUTOSCALERS, live, after, reason)
     left = _gone(d, live)
     if writes and left:
-        d = d.notice(
+        d = d.event(
             EventReason.RESTORED,
             f"{_ref(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
             warning=True,

@@ -65,7 +65,7 @@ def _file(d: Draft, outside: tuple[Group, ...]) -> Draft:
     for group in outside[:MOST_LEADERS]:
         if group.uid not in known:
             told = left_out_words(d.stable.name, (group,))
-            d = d.notice(EventReason.NOT_ADMITTED_BY_KUEUE, told, warning=True, about=d.kind)
+            d = d.event(EventReason.NOT_ADMITTED_BY_KUEUE, told, warning=True, about=d.kind)
     records = tuple(UnadmittedGroup(group=each.index, uid=each.uid) for each in outside[:MOST_LEADERS])
     if records != d.status.unadmitted_groups:
         d = d.set(unadmitted_groups=records)

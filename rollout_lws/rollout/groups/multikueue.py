@@ -79,7 +79,7 @@ def report_local_pods(d: Draft) -> Draft:
     if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
         here = local_pods(facts)
         if here and not d.status.local_pods:
-            d = d.notice(
+            d = d.event(
                 EventReason.PODS_ON_MANAGER_CLUSTER,
                 f"pods of {facts.called} run here, too, which MultiKueue dispatches to another cluster:"
                 f" {_why_here(facts, here)}",

@@ -46,7 +46,7 @@ def _tell(d: Draft, names: Sequence[str], count: int, which: str, how: str = "")
     if not names:
         return d
     more = f" and {count - len(names)} more" if count > len(names) else ""
-    return d.notice(
+    return d.event(
         EventReason.VOLUME_CLAIMS_KEPT,
         f"{count} PersistentVolumeClaim{'s' if count > 1 else ''} of the release's groups stay by their"
         f" retention policy, and groups of a later version would get what is in them: {', '.join(names)}"

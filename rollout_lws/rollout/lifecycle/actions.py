@@ -68,7 +68,7 @@ def refuse_abort(d: Draft, why: str) -> Draft:
     if not isinstance(d.intent, Abort) or last is None:
         return d
     d = d.but(intent=None).set(last_action=last.model_copy(update={"outcome": Outcome.REFUSED.value, "message": why}))
-    return d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
+    return d.event(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
 
 
 def _file(d: Draft, request: RequestedAction, refusal: str) -> Draft:
@@ -80,10 +80,10 @@ def _file(d: Draft, request: RequestedAction, refusal: str) -> Draft:
     )
     by = f" by {request.by}" if request.by else ""
     if refusal:
-        d = d.notice(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
+        d = d.event(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
     else:
         why = f": {request.reason}" if request.reason else ""
-        d = d.notice(EventReason.ACTION, f"{request.type}{by}{why}")
+        d = d.event(EventReason.ACTION, f"{request.type}{by}{why}")
     return d
 
 
@@ -152,7 +152,7 @@ def _refuse_late_jump(d: Draft) -> Draft:
             why = "the release is ending"
         case unknown:
             assert_never(unknown)
-    return d.notice(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
+    return d.event(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
 
 
 def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:

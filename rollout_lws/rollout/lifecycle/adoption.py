@@ -209,7 +209,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
     refusal = invalid_spec(d)
     if refusal is not None:
         return d.refuse(refusal)
-    d = d.notice(EventReason.ADOPTED, f"{d.called} is held at revision {revision}")
+    d = d.event(EventReason.ADOPTED, f"{d.called} is held at revision {revision}")
     # The response to the hold triggers the next reconcile, which judges the pending version.
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else d
 

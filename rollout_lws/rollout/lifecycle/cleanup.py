@@ -118,17 +118,17 @@ def _end(d: Draft, ending: Ending) -> Draft:
     release = d.status.observed_rollout_id
     if ending in (Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY):
         d = d.set(aborted=None)
-        d = d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
+        d = d.event(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
         d = _mark_aborted(d, None)
         return idle.rests(d)
     d = record_outcome(d, ending)
     if ending is Ending.ABORTED:
         d = d.set(phase=Phase.ABORTED)
         d = _mark_aborted(d, d.status.aborted)
-        d = d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
+        d = d.event(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
         return idle.stays_aborted(d)
     if ending is Ending.ROLLBACK:
-        d = d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
+        d = d.event(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
         return idle.rests(d)
     return d.reconciling(Reason.CLEANING_UP, SummaryState.ROLLING_BACK, "the release has ended")
 

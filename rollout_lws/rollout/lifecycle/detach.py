@@ -119,7 +119,7 @@ def _give_back(d: Draft) -> Draft:
     if not waits:
         # The aborted version matters only to a Rollout that releases the LWS, and there is none now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
-        d = d.notice(
+        d = d.event(
             EventReason.DETACHED,
             f"{d.called} has its own strategy back",
             about=d.kind,
@@ -132,7 +132,7 @@ def _give_back(d: Draft) -> Draft:
             f" Rollout name this {d.kind}"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
-        d = d.notice(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
+        d = d.event(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
     if body is not None:
         meta = lws.metadata
         d = d.write((Patch(d.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))

@@ -60,7 +60,7 @@ def keep_hold(d: Draft) -> Draft:
         conflict = HoldConflict(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
         d = _file(d, (*conflicts, conflict))
         d = _put_back(d, f"{manager} had reset the hold")
-        d = d.notice(
+        d = d.event(
             EventReason.HOLD_RESET,
             f"{manager} reset the hold of {d.called}; it was put back: {_ADVICE}",
             warning=True,
@@ -81,7 +81,7 @@ def _release(d: Draft) -> Draft:
         meta = d.stable.workload.metadata
         patch = Patch(d.resource, meta.namespace, meta.name, body, "hold released", meta.resource_version)
         d = d.write((patch,))
-        d = d.notice(
+        d = d.event(
             EventReason.HOLD_RELEASED,
             f"{d.called} has its own strategy back",
             about=d.kind,
@@ -118,7 +118,7 @@ def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """Backs off: a tool answers each restore with a reset, so its reset stays."""
     manager = writer_of_strategy(d.stable.workload)
     d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
-    d = d.but(hold=HoldState.RELEASED).notice(
+    d = d.but(hold=HoldState.RELEASED).event(
         EventReason.HOLD_CONFLICT,
         f"{manager} resets the hold of {d.called} within seconds each time that it is put back: it is left"
         f" as it is for now; {_ADVICE}, or have {manager} leave the partition alone",

@@ -125,7 +125,7 @@ def stays_aborted(d: Draft) -> Draft:
 def refuse(d: Draft, refusal: Refusal) -> Draft:
     """Keeps the version held; an Event on the LWS reports it once, so that the hold is never silent."""
     if d.status.observed_template_hash != d.version.template_hash:
-        d = d.notice(
+        d = d.event(
             EventReason.RELEASE_REFUSED,
             f"the new version waits: {refusal.message}",
             warning=True,
@@ -138,7 +138,7 @@ def refuse(d: Draft, refusal: Refusal) -> Draft:
 def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
     if target_revision(d.stable) != stable.revision and d.status.observed_workload_generation != _generation(d):
         d = d.confirm_leader_set("the revision that stable is said to have now")
-        d = d.notice(
+        d = d.event(
             EventReason.REVISION_RENAMED,
             f"{d.kind} calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
             " nothing is released",
@@ -175,7 +175,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> Draft:
     d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
     d = store_version(d, d.version, revision)
     d = d.set_sub(stable_revision=revision, new_revision=revision)
-    d = d.notice(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: Target has no groups to release")
+    d = d.event(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: Target has no groups to release")
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 
@@ -222,11 +222,11 @@ def _start(d: Draft) -> Draft:
         current_step_state=StepState.BEFORE_STEP_UPGRADE,
         last_update_time=d.now.replace(microsecond=0),
     )
-    d = d.notice(
+    d = d.event(
         EventReason.RELEASE_STARTED, f"release {d.release_id}: {len(d.strategy.steps)} steps to revision {revision}"
     )
     if reused:
-        d = d.notice(
+        d = d.event(
             EventReason.ROLLOUT_ID_REUSED,
             f"rollout-id {d.release_id} named another version before: a gate on it cannot tell them apart",
             warning=True,

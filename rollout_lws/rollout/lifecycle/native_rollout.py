@@ -68,7 +68,7 @@ def record_native_roll(d: Draft) -> Draft:
     changes = {"template_hash": d.version.template_hash, "revision": revision}
     d = d.set(stable=stable.model_copy(update=changes))
     d = store_version(d, d.version, revision)
-    return d.notice(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the {d.kind} rolled by itself")
+    return d.event(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the {d.kind} rolled by itself")
 
 
 def all_went_over(d: Draft) -> bool:
@@ -106,7 +106,7 @@ def follow_revision(d: Draft) -> Draft:
     d = d.confirm_leader_set("the revision that stable is said to have now")
     d = d.set(stable=stable.model_copy(update={"revision": runs}))
     d = d.set_sub(stable_revision=runs)
-    return d.notice(
+    return d.event(
         EventReason.REVISION_RENAMED,
         f"revision {runs} is stable instead of {stable.revision}: {d.stable.called} calls"
         " the unchanged version so, and all its groups were made anew with it",
@@ -143,7 +143,7 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
     if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
         d = d.set(aborted=None)
     d = store_version(d, version, runs)
-    return d.notice(
+    return d.event(
         EventReason.ROLLED_OUT_NATIVELY,
         f"revision {runs} is stable instead of {stable.revision}: all groups of {d.called} went over to it"
         " while the controller could not write, and restart with it",

@@ -21,7 +21,7 @@ from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, traffic_shift
 from rollout_lws.rollout.routing.unmanaged_backends import report_unmanaged
-from rollout_lws.rollout.routing.versions import shares_nothing
+from rollout_lws.rollout.routing.versions import has_no_weight
 from rollout_lws.rollout.routing.weights import green_grows
 from rollout_lws.rollout.state import CleaningUp, RollingBack
 from rollout_lws.workload.revisions import current_revision
@@ -40,7 +40,7 @@ def promote(d: Draft) -> Draft:
     turned = turned_round(d)
     if turned is not None and not _past_return(d, own):
         d = record_ending(d, *turned)
-        from_steps = d.capacity.one_workload and not shares_nothing(d)
+        from_steps = d.capacity.one_workload and not has_no_weight(d)
         return d.enter(RollingBack(turned[0], promotion=not from_steps))
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
@@ -145,4 +145,4 @@ def _became_stable(d: Draft, revision: str) -> Draft:
     d = d.enter(CleaningUp(Ending.SUCCESS))
     whole = partition_update(d).all_are(revision)
     how = f"all {d.replicas} groups are new and ready" if whole else "every group is new, but not all are ready"
-    return d.notice(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)
+    return d.event(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)

@@ -33,9 +33,9 @@ def record_ending(d: Draft, ending: Ending, why: str) -> Draft:
     d = d.set(restarts=())
     d = forgive(d)
     if ending is Ending.CONTINUOUS:
-        d = d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
+        d = d.event(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
     else:
-        d = d.notice(EventReason.ROLLING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
+        d = d.event(EventReason.ROLLING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
     if ending is Ending.ABORTED and d.o.stable is not None:
         d = d.set(
             aborted=AbortedRecord(
@@ -101,7 +101,7 @@ def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: Capac
     if result.done:
         if passed is not None and stable is not None and not own.all_are(stable.revision):
             # A broken stable version must not block what comes next, least of all a version that fixes it.
-            d = d.notice(
+            d = d.event(
                 EventReason.ROLLING_BACK,
                 f"every group is back at revision {stable.revision}, but not ready, and is not waited for any longer:"
                 f" {passed[1]}",
@@ -116,7 +116,7 @@ def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: Capac
         return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.ROLLING_BACK, result.message)
     if result.blocked:
         d = d.enter(Promoting(Ending.SUCCESS)).set(aborted=None)
-        return d.notice(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
+        return d.event(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
     d = late(d, own, stable.revision if stable else "", "going back", result.message)

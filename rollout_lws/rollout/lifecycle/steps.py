@@ -127,7 +127,7 @@ def _jump(d: Draft) -> Draft:
         return d.set_sub(next_step_index=own)
     if asked > index and not ready_without_restarting(d, step_batch(d)):
         return d
-    d = d.notice(EventReason.STEP_CHANGED, f"jump from step {index} to step {asked}")
+    d = d.event(EventReason.STEP_CHANGED, f"jump from step {index} to step {asked}")
     return _enter(d, asked)
 
 
@@ -172,9 +172,9 @@ def _advance(d: Draft) -> Draft:
                 assert_never(unknown)
         if d.intent is Advance.PROMOTE_FULL or step.index == len(steps):
             d = d.set_sub(current_step_state=StepState.COMPLETED)
-            d = d.notice(EventReason.PROMOTING, f"step {step.index} done: the stable {d.kind} is renewed")
+            d = d.event(EventReason.PROMOTING, f"step {step.index} done: the stable {d.kind} is renewed")
             return finalize.run(d.enter(Promoting(Ending.SUCCESS)))
-        d = d.notice(EventReason.STEP_CHANGED, f"step {step.index} done, step {step.index + 1} begins")
+        d = d.event(EventReason.STEP_CHANGED, f"step {step.index} done, step {step.index + 1} begins")
         d = _enter(d, step.index + 1)
 
 

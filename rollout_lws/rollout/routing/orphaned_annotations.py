@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from rollout_lws.objects.writes import Write
-from rollout_lws.rollout.decision import Chore, Notice
+from rollout_lws.rollout.decision import BestEffort, ReleaseEvent
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing import draining
@@ -42,7 +42,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
         given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
         if given:
             told = _given_back(deleted_uid, ", ".join(given))
-            d = d.notice(EventReason.RESTORED, "; ".join((told, *(_kept(d, each) for each in stays[:1]))), warning=True)
+            d = d.event(EventReason.RESTORED, "; ".join((told, *(_kept(d, each) for each in stays[:1]))), warning=True)
     return d, waits
 
 
@@ -61,8 +61,8 @@ def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
         if _is_written(d, write):
             continue
         what = f"{write.resource.kind} {write.name}"
-        told = Notice(EventReason.RESTORED.value, _given_back(deleted_uid, what), "Warning")
-        d = d.write_if_possible((Chore(write, None if (write.resource, write.name) in pinned else told),))
+        told = ReleaseEvent(EventReason.RESTORED.value, _given_back(deleted_uid, what), "Warning")
+        d = d.write_if_possible((BestEffort(write, None if (write.resource, write.name) in pinned else told),))
         # No event reports when the API server will accept a refused write.
         d = d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
     return d
@@ -70,7 +70,7 @@ def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
 
 def _is_written(d: Draft, write: Write) -> bool:
     """True if this decision already writes the object."""
-    decided = (*d.writes, *(each.write for each in d.chores))
+    decided = (*d.writes, *(each.write for each in d.best_effort))
     return any((each.resource, each.name) == (write.resource, write.name) for each in decided)
 
 
@@ -83,7 +83,7 @@ def left_pinned(d: Draft) -> Routed:
 
     ``needs_person`` if that waits for a pod that does not terminate by itself.
     """
-    kept = next((each for each in _all_kept(d) if _shares_by(d, each)), None)
+    kept = next((each for each in _all_kept(d) if _routes_by(d, each)), None)
     if kept is None:
         return DONE
     unknown = next((why or f"pods of {name} are being listed" for name, why in d.o.marked.unknown_pods.items()), None)
@@ -95,7 +95,7 @@ def left_pinned(d: Draft) -> Routed:
 
 def others_left(d: Draft) -> str:
     """What else stays as a deleted Rollout wrote it, and how that ends; "" for nothing."""
-    kept = next((each for each in _all_kept(d) if each.pods and not _shares_by(d, each)), None)
+    kept = next((each for each in _all_kept(d) if each.pods and not _routes_by(d, each)), None)
     told = [_others_refused(d)]
     if kept is not None:
         told.append(f"of a Rollout that is gone: {_kept(d, kept)}; a Rollout for that {d.kind} ends what it had begun")
@@ -104,7 +104,7 @@ def others_left(d: Draft) -> str:
 
 def _others_refused(d: Draft) -> str:
     """Other objects that still carry fields of a deleted Rollout; "" if there are none."""
-    left = [f"{each.write.resource.kind} {each.write.name}" for each in d.chores if each.notice is not None]
+    left = [f"{each.write.resource.kind} {each.write.name}" for each in d.best_effort if each.event is not None]
     if not left:
         return ""
     return (
@@ -118,7 +118,7 @@ def _all_kept(d: Draft) -> Iterator[Kept]:
         yield from d.o.marked.kept(deleted_uid, d.o.rollout.spec.workload_ref.name)
 
 
-def _shares_by(d: Draft, kept: Kept) -> bool:
+def _routes_by(d: Draft, kept: Kept) -> bool:
     if d.o.marked.is_of(d.o.rollout.spec.workload_ref.name, kept.workload):
         return True
     return (kept.selecting.resource, kept.name) in d.o.marked.named

@@ -18,7 +18,7 @@ from rollout_lws.rollout.recent_writes import written_lately
 from rollout_lws.rollout.routing import route_conflicts
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred_route
-from rollout_lws.rollout.routing.selector_pinning import answer, shares_noted
+from rollout_lws.rollout.routing.selector_pinning import answer, withdraw_annotated
 from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import (
@@ -27,7 +27,7 @@ from rollout_lws.rollout.routing.weights import (
     recorded,
     settings,
     told,
-    wanted_share,
+    wanted_split,
     weight_of,
 )
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_since
@@ -57,7 +57,7 @@ def keep(d: Draft) -> tuple[Draft, Routed]:
     if not isinstance(d.state, Promoting | RollingBack):
         # A promotion moves the pins itself (see ``hand_over``).
         d, _ = answer(d, facts)
-    wanted = wanted_share(d)
+    wanted = wanted_split(d)
     if d.paused:
         # Only protective writes: the weight may fall, but not rise.
         wanted = replace(wanted, weight=min(wanted.weight, weight_of(record.desired)))
@@ -235,7 +235,7 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
     d = d.wake(forced.until)
     if d.o.routing is not None:
         d, _ = _answered(d, d.o.routing)
-    d, taken = shares_noted(d)
+    d, taken = withdraw_annotated(d)
     if not taken.done:
         return set_traffic(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
     given_at = d.status.traffic.since if d.status.traffic else None

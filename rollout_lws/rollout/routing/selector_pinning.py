@@ -52,7 +52,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     return (*facts.endpoints,), (*looked_at_kinds(facts.names), *noting)
 
 
-def shares_noted(d: Draft) -> tuple[Draft, Routed]:
+def withdraw_annotated(d: Draft) -> tuple[Draft, Routed]:
     """Removes all weights by the routes' own annotations, once nothing names the routes any more; done when no route
     carries an annotation.
     """
@@ -61,7 +61,7 @@ def shares_noted(d: Draft) -> tuple[Draft, Routed]:
     wanted, known = (looked_for(d.o.rollout, each, workload, routes=annotated.any_own) for each in (d.status, before))
     if annotated.waits or (wanted and not known):
         return d, Routed(False, annotated.waits or "routes that carry notes of this release are being looked for")
-    writes = [*annotated.take_shares_back("no request to the new version")]
+    writes = [*annotated.withdraw_weights("no request to the new version")]
     d = d.write(writes)
     if not writes:
         return d, DONE

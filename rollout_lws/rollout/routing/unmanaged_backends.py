@@ -65,7 +65,7 @@ def report_unmanaged(d: Draft) -> Draft:
         {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unmanaged_backends}
     )[:room]
     for what in found:
-        d = d.notice(
+        d = d.event(
             EventReason.UNMANAGED_BACKEND,
             f"{what} sends requests to groups of {d.called} too, whatever share a step says: its clients"
             " get the old version until the promotion renews the groups; use the one in trafficRoutings",
@@ -77,14 +77,14 @@ def report_unmanaged(d: Draft) -> Draft:
     }
     budgets = sorted(covering - {*record.unmanaged_backends})[: room - len(found)]
     for what in budgets:
-        d = d.notice(
+        d = d.event(
             EventReason.UNMANAGED_BACKEND,
             f"{what} covers groups of {d.called}: it limits evictions, and a release makes none; how many"
             " groups are renewed at a time is up to maxUnavailable",
         )
     others = sorted(_shut_out(d, facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
     for what in others:
-        d = d.notice(
+        d = d.event(
             EventReason.SHARED_BACKEND,
             f"{what} gets no requests from it until the release of {d.called} is over, for which it is"
             " pinned: give it one of its own",

@@ -67,7 +67,7 @@ def all_endpoints(d: Draft) -> VersionEndpoints:
     return _by_workload(d, d.o.rollout.spec.workload_ref.name, d.o.stable)
 
 
-def shares_nothing(d: Draft) -> bool:
+def has_no_weight(d: Draft) -> bool:
     """True if the new version has no traffic weight of its own, any more or yet."""
     record = d.status.traffic
     return record is None or not record.step
@@ -86,7 +86,7 @@ def new_stays(d: Draft) -> bool:
 def _is_merged(d: Draft) -> bool:
     """True if both versions of one LWS serve behind one Service, by their ready groups."""
     comes_and_goes = isinstance(d.state, Promoting) or (isinstance(d.state, RollingBack) and d.state.promotion)
-    return (comes_and_goes or new_stays(d)) and shares_nothing(d)
+    return (comes_and_goes or new_stays(d)) and has_no_weight(d)
 
 
 def _by_workload(d: Draft, name: str, facts: Facts | None) -> VersionEndpoints:

@@ -63,7 +63,7 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
     return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, batch_size))
 
 
-def wanted_share(d: Draft) -> Split:
+def wanted_split(d: Draft) -> Split:
     record = d.status.traffic
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE

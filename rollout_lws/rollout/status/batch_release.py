@@ -9,7 +9,7 @@ from rollout_lws.capacity import batch_release as record
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.rollout.decision import Chore
+from rollout_lws.rollout.decision import BestEffort
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, ending_of
@@ -77,5 +77,5 @@ def label_pods(d: Draft) -> Draft:
         if any(meta.labels.get(key) != value for key, value in labels.items()):
             body = {"metadata": {"labels": labels}}
             patch = Patch(PODS, meta.namespace, meta.name, body, "which batch it is of")
-            d = d.write_if_possible((Chore(patch),))
+            d = d.write_if_possible((BestEffort(patch),))
     return d

@@ -41,7 +41,7 @@ def report_refusal(observation: Observation) -> Decision | None:
     after, _ = _changed(_told(d))
     return Decision(
         writes=(_written(d, after),) if after is not None else (),
-        notices=d.notices,
+        events=d.events,
         report_only=True,
         verdict=d.verdict,
     )
@@ -61,9 +61,9 @@ def finish(d: Draft) -> Decision:
     first = d.persist is Persist.BEFORE_WRITES
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if first else (*d.confirms, *d.writes, *status),
-        chores=d.chores,
-        notices=d.notices,
-        told_after=len((*d.confirms, *status)) if first and status else None,
+        best_effort=d.best_effort,
+        events=d.events,
+        events_after=len((*d.confirms, *status)) if first and status else None,
         wake_at=d.wake_at,
         wanted=_wanted(d),
         verdict=d.verdict,

@@ -38,7 +38,7 @@ def can_wait(d: Draft) -> bool:
         d.persist is not Persist.MAY_WAIT
         or before is None
         or before.requested_action is not None
-        or d.notices
+        or d.events
         or d.was_ahead
     ):
         # The written status is what keeps an Event from being repeated.

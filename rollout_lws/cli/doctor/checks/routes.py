@@ -11,7 +11,7 @@ from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.routing.serving import Safe, safe
-from rollout_lws.rollout.routing.weights import settings, told, wanted_share
+from rollout_lws.rollout.routing.weights import settings, told, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
 from rollout_lws.traffic.facts import RoutingFacts
@@ -61,7 +61,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         text = f"another client has written over what the release wrote in {drifted.ref}: {router.spec.advice}"
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
-    wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
+    wanted = wanted_split(case.d) if case.is_on else ALL_STABLE
     found = safe(case.d, facts, wanted) if case.is_on else Safe(wanted)
     split, why = found.split, found.why
     writes = {f"{each.resource.kind}/{each.name}" for each in router.apply(split, "", checked=True)}
@@ -92,7 +92,7 @@ def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
     if state.unused:
         said = _gateways_say(facts)
         return state.unused + (f" ({said})" if said else "")
-    if case.is_on and wanted_share(case.d).reaches_new:
+    if case.is_on and wanted_split(case.d).reaches_new:
         problem = unanswered(facts, facts.names.canary_pool) or pools.canary_denied(facts)
         if problem:
             return problem

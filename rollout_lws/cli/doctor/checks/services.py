@@ -11,7 +11,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.routing.selector_pinning import target
 from rollout_lws.rollout.routing.unmanaged_backends import shut_out
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
-from rollout_lws.rollout.routing.weights import settings, wanted_share
+from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector, of_new, of_stable
@@ -36,7 +36,7 @@ def links(case: Case) -> Iterator[Link]:
         return
     for each in of_stable(facts):
         yield _service(case, each, stable_endpoints(case.d), stable)
-    if case.is_on and not case.is_leaving and wanted_share(case.d).reaches_new:
+    if case.is_on and not case.is_leaving and wanted_split(case.d).reaches_new:
         side, canary = new_endpoints(case.d), case.facts.observation.canary or stable
         for each in (Selector(facts, SELECTING, facts.canary_service_name), *of_new(facts)):
             yield _new(case, each, side, canary)

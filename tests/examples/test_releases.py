@@ -166,7 +166,6 @@ async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_g
     assert max(counts) == replicas + extra
 
 
-@pytest.mark.one_in(0)
 @pytest.mark.parametrize("name", [name for name in NAMES if "Service" in manifests(name) and name not in ROUTED])
 async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(world: World, name: str) -> None:
     await at_rest(world, name)

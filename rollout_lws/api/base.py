@@ -6,9 +6,10 @@ what the spec must be is said by the CRD and by ``validation``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +22,7 @@ from pydantic import (
     WrapValidator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
 _M = TypeVar("_M", bound="Model")
@@ -58,18 +60,12 @@ class Model(BaseModel):
     def to_json_dict(self) -> dict[str, Any]:
         """JSON as it goes on the wire: absent instead of null; empty collections and strings only where required."""
         document: dict[str, Any] = {}
-        times = set()
-        for name, key, kept in _fields(type(self)):
+        for name, key, kept, plain in _fields(type(self)):
             value = getattr(self, name)
-            if value is None and not kept:
-                continue
-            if isinstance(value, datetime):
-                times.add(name)
-            plain = _plain(value)
-            if kept or plain not in _EMPTY:
-                document[key] = plain
-        # How a time is spelled its field says: pydantic's serialisers know.
-        return document | self.model_dump(mode="json", by_alias=True, include=times) if times else document
+            written = None if value is None else plain(value)
+            if kept or written not in _EMPTY:
+                document[key] = written
+        return document
 
 
 def with_fields(model: _M, **changes: Any) -> _M:
@@ -80,12 +76,22 @@ def with_fields(model: _M, **changes: Any) -> _M:
 
 
 @cache
-def _fields(model: type[Model]) -> tuple[tuple[str, str, bool], ...]:
-    """Of each field: its name, its name on the wire, and whether it is written even when it is empty."""
+def _fields(model: type[Model]) -> tuple[tuple[str, str, bool, Callable[[Any], Any]], ...]:
+    """Of each field: its name, its name on the wire, whether it is written even when it is empty, and how."""
     return tuple(
-        (name, field.alias or name, (field.alias or name) in model.always or field.is_required())
+        (name, field.alias or name, (field.alias or name) in model.always or field.is_required(), _writer(field))
         for name, field in model.model_fields.items()
     )
+
+
+def _writer(field: FieldInfo) -> Callable[[Any], Any]:
+    """Times are written as their type says, Time or MicroTime."""
+    known = [
+        *field.metadata,
+        *(mark for each in get_args(field.annotation) for mark in getattr(each, "__metadata__", ())),
+    ]
+    found = next((mark.func for mark in known if isinstance(mark, PlainSerializer)), _plain)
+    return cast(Callable[[Any], Any], found)
 
 
 def _plain(value: Any) -> Any:

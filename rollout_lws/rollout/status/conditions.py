@@ -90,17 +90,18 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
 
 def _condition(d: Draft, before: Condition | None, kind: str, truth: bool, reason: str, message: str) -> Condition:
     status = "True" if truth else "False"
-    after = with_fields(
-        before or Condition(type=kind, status=status),
-        status=status,
-        reason=reason,
-        message=message,
-        observed_generation=d.o.rollout.metadata.generation,
-    )
-    if after is before:
+    told = {
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "observed_generation": d.o.rollout.metadata.generation,
+    }
+    if before is not None and with_fields(before, **told) is before:
         return before
     moment = d.now.replace(microsecond=0)
-    turned = before is None or before.status != status
-    return with_fields(
-        after, last_transition_time=moment if turned else after.last_transition_time, last_update_time=moment
+    return Condition(
+        type=kind,
+        **told,
+        last_transition_time=before.last_transition_time if before and before.status == status else moment,
+        last_update_time=moment,
     )

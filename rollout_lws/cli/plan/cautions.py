@@ -10,16 +10,16 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import weight_of_step
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Plan
+from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first, leaders_first
 from rollout_lws.forecast.forecast import much_extra
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.health import deadline_seconds
 from rollout_lws.rollout.routing.reach import Reach
 from rollout_lws.rollout.routing.unmanaged_backends import covers, unlisted
 from rollout_lws.rollout.routing.weights import settings
-from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 
@@ -37,14 +37,20 @@ def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
         yield from _load(found)
         yield from _promotion(d, found)
         yield from _deadline(d, plan)
-        if settings(d) is not None or found_by.both or found_by.old:
-            yield from _leaders_first(d)
-        yield from _claims(d, found)
+        routed = settings(d) is not None or found_by.both or found_by.old
+        yield from _told(
+            leaders_first(d.stable.workload, d.version) if routed else None,
+            claims_that_stay(d.stable.workload, d.version, found.strategy, found.extra),
+        )
     yield from _kueue(d)
     yield from _others(d)
     if settings(d) is None:
         yield from _unrouted(found_by)
     yield from _autoscalers(d)
+
+
+def _told(*cautions: str | None) -> Iterator[str]:
+    return (each for each in cautions if each is not None)
 
 
 def _state(d: Draft, plan: Plan) -> Iterator[str]:
@@ -137,36 +143,11 @@ def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
 
 
 def _deadline(d: Draft, plan: Plan) -> Iterator[str]:
-    limit = d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+    limit = deadline_seconds(d)
     if plan.loads.typical > limit:
         yield (
             f"a group loads for {short(plan.loads.typical)}, longer than progressDeadlineSeconds ({limit:.0f} s): each"
             " step would be reported as failed; raise it"
-        )
-
-
-def _leaders_first(d: Draft) -> Iterator[str]:
-    if d.stable.workload.leaders_first and d.version.size > 1:
-        yield (
-            "startupPolicy is LeaderReady: each renewed leader is ready, and gets requests, before LWS makes its"
-            " workers, and these requests fail until the workers have loaded: use LeaderCreated, and a readinessProbe"
-            " of the leader that passes only when the whole group answers"
-        )
-
-
-def _claims(d: Draft, found: Forecast) -> Iterator[str]:
-    """Volumes of groups that the release adds and removes at its end."""
-    if not found.extra:
-        return
-    surge, lws = found.strategy.surges, d.stable.name
-    first = d.replicas if surge else 0
-    stay = kept(d.version, by_scaling=surge)
-    if stay:
-        name = next(stay.of(lws if surge else canary_name(d.stable.workload), [first]))
-        yield (
-            f"{stay.count(found.extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and"
-            f" groups of a later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
-            " leaderWorkerTemplate, or delete them after the release"
         )
 
 
@@ -180,12 +161,7 @@ def _kueue(d: Draft) -> Iterator[str]:
         " (feature gate DisableWaitForPodsReady, or recoveryTimeout 0s): while a version waits, Kueue lets leaders of"
         " the old one that are made anew go outside its quota, and evicts them after that time though they are ready"
     )
-    limit = d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
-    if limit > TIMEOUT_SECONDS:
-        yield (
-            f"Kueue ends a group that is not ready after {minutes} min by default, before the deadline of a step"
-            f" ({limit:.0f} s)"
-        )
+    yield from _told(kueue_ends_first(d.stable.workload, deadline_seconds(d)))
 
 
 def _others(d: Draft) -> Iterator[str]:

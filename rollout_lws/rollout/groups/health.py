@@ -118,7 +118,7 @@ def deadline_passed(d: Draft, capacity: CapacityWait | None) -> tuple[Reason, st
         limit = strategy.capacity_deadline_seconds
         return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
     why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
-    message = f"no further group became ready within {_seconds(d):g} s"
+    message = f"no further group became ready within {deadline_seconds(d):g} s"
     return Reason.DEADLINE, f"{message}: {why}" if why else message
 
 
@@ -137,7 +137,7 @@ def _kept(d: Draft, step: StepRecord, capacity: CapacityWait | None) -> StepReco
 def _ends(d: Draft, kept: StepRecord, capacity: CapacityWait | None) -> datetime | None:
     """The deadline by a record with an advanced clock; None if none runs."""
     if capacity is None:
-        return _begun(d, kept) + timedelta(seconds=_seconds(d))
+        return _begun(d, kept) + timedelta(seconds=deadline_seconds(d))
     limit = d.o.rollout.spec.strategy.capacity_deadline_seconds
     return (kept.waiting_since or d.now) + timedelta(seconds=limit) if limit is not None else None
 
@@ -150,7 +150,8 @@ def _begun(d: Draft, step: StepRecord) -> datetime:
     return max(moment for moment in moments if moment is not None)
 
 
-def _seconds(d: Draft) -> float:
+def deadline_seconds(d: Draft) -> float:
+    """Seconds without progress after which a step is reported as failed."""
     return d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
 
 

@@ -485,7 +485,7 @@ CASES: dict[str, tuple[str, str, str]] = {
             edited(PLAIN_ROLLOUT, "    canary:", "    »progressDeadlineSeconds: 1801\n    canary:"),
             edited(LWS, "  name: chat\nspec", "  name: chat\n  labels: {kueue.x-k8s.io/queue-name: gpus}\nspec"),
         ),
-        "which ends a group that is not ready after 1800 s by default, before this deadline of 1801 s",
+        "Kueue ends a group that is not ready after 30 min by default, before the deadline of a step (1801 s)",
     ),
     "much more": (
         "LWS309",
@@ -563,7 +563,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "volumes of a canary": (
         "LWS320",
         lws("    size: 2", _CLAIMS.format("»")),
-        "such as cache-chat-canary-0, and groups of a later version get what is in them: set"
+        "such as cache-chat-canary-0, and groups of a later version would get what is in them: set"
         " persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}",
     ),
     "volumes of a surge": (
@@ -572,13 +572,13 @@ CASES: dict[str, tuple[str, str, str]] = {
             edited(PLAIN_ROLLOUT, "      steps:", "      capacity: Surge\n      steps:"),
             edited(LWS, "    size: 2", _CLAIMS.format("»")),
         ),
-        "such as cache-chat-4, and groups of a later version get what is in them: set"
+        "such as cache-chat-4, and groups of a later version would get what is in them: set"
         " persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}",
     ),
     "leaders first": (
         "LWS321",
         lws("  replicas: 4", "  replicas: 4\n  »startupPolicy: LeaderReady"),
-        "Use LeaderCreated, and a readinessProbe of the leader that passes only when the whole group answers",
+        "use LeaderCreated, and a readinessProbe of the leader that passes only when the whole group answers",
     ),
     # What cannot be told
     "no LWS": (

@@ -13,6 +13,7 @@ from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, workload
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
+from rollout_lws.forecast.cautions import leaders_first
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.traffic import pools, services
 
@@ -90,21 +91,16 @@ def _readiness(lws: Shaped, *, timed: bool) -> Iterator[Finding]:
 
 def _leaders_first(files: FileSnapshot, lws: Shaped, *, routed: bool) -> Iterator[Finding]:
     own = workload(lws)
-    if not own.leaders_first or own.version.size < 2:
-        return
-    labels = files.leader_labels[own.metadata.name]
-    if routed or any(
-        each.selects(live.body, labels)
-        for each in (services.SELECTING, pools.SELECTING)
-        for live in files.of_kind(each.resource.kind)
-    ):
-        yield lws.manifest.found(
-            "LWS321",
-            ("spec", "startupPolicy"),
-            "with LeaderReady a leader is ready, and is sent requests, before LWS makes the workers of its group:"
-            " whenever a release renews a group, requests to it fail for as long as its workers load. Use"
-            " LeaderCreated, and a readinessProbe of the leader that passes only when the whole group answers",
+    told, labels = leaders_first(own, own.version), files.leader_labels[own.metadata.name]
+    if told and (
+        routed
+        or any(
+            each.selects(live.body, labels)
+            for each in (services.SELECTING, pools.SELECTING)
+            for live in files.of_kind(each.resource.kind)
         )
+    ):
+        yield lws.manifest.found("LWS321", ("spec", "startupPolicy"), told)
 
 
 def _sleep(container: dict[str, Any]) -> int:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api import batch_releases
-from rollout_lws.capacity.batches import is_last_full
+from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.scaling import scaled
 from rollout_lws.targets.target import Target
-from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.claims import kept, policy_that_deletes
-from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
@@ -84,21 +82,12 @@ def _groups(release: Release, lws: Target) -> Iterator[Finding]:
 
 
 def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Finding]:
-    strategy = strategy_of_plan(release.plan)
-    if not strategy.extra(1):
-        return
-    surge = strategy.surges
-    found, name = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
-    stay = kept(lws.version, by_scaling=surge)
-    if stay and found is not None:
-        first = next(stay.of(name if surge else canary_name(lws), [lws.replicas if surge else 0]))
-        yield found.manifest.found(
-            "LWS320",
-            ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"),
-            "the PersistentVolumeClaims of groups that are made for a release stay when it is over, such as"
-            f" {first}, and groups of a later version get what is in them: {policy_that_deletes(by_scaling=surge)}, or"
-            " delete them after each release",
-        )
+    capacity, steps = strategy_of_plan(release.plan), range(1, len(release.plan.steps) + 1)
+    most = max((wanted_groups(release.plan, index, lws.replicas) for index in steps), default=0)
+    found = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name)
+    told = claims_that_stay(lws, lws.version, capacity, capacity.extra(max(1, most)))
+    if told and found is not None:
+        yield found.manifest.found("LWS320", ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"), told)
 
 
 def _deadline(release: Release, lws: Target) -> Iterator[Finding]:
@@ -110,11 +99,6 @@ def _deadline(release: Release, lws: Target) -> Iterator[Finding]:
             f"the start-up probes of LeaderWorkerSet {lws.metadata.name} give a group {budget:g} s, and a step would be"
             f" called failed after {seconds} s: use more than {budget:g}, or remove the field",
         )
-    if seconds is not None and seconds > TIMEOUT_SECONDS and queue_of(lws):
-        yield release.manifest.found(
-            "LWS323",
-            ("spec", "strategy", "progressDeadlineSeconds"),
-            f"LeaderWorkerSet {lws.metadata.name} is queued by Kueue, which ends a group that is not ready after"
-            f" {TIMEOUT_SECONDS} s by default, before this deadline of {seconds} s: raise waitForPodsReady.timeout in"
-            " Kueue's configuration where groups load for longer",
-        )
+    told = kueue_ends_first(lws, seconds) if seconds is not None else None
+    if told:
+        yield release.manifest.found("LWS323", ("spec", "strategy", "progressDeadlineSeconds"), told)

@@ -1,0 +1,50 @@
+"""What a release does that its user may not expect, in one sentence each: what, whom it affects, what to do.
+
+``plan`` tells it of a release, ``lint`` of files. None: the caution does not apply.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.targets.target import Target
+from rollout_lws.targets.version import Version
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.claims import kept, policy_that_deletes
+from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
+
+
+def leaders_first(workload: Target, version: Version) -> str | None:
+    """For groups that get requests."""
+    if not workload.leaders_first or version.size < 2:
+        return None
+    return (
+        "startupPolicy is LeaderReady: each renewed leader is ready, and gets requests, before LWS makes its workers,"
+        " and these requests fail until the workers have loaded: use LeaderCreated, and a readinessProbe of the leader"
+        " that passes only when the whole group answers"
+    )
+
+
+def claims_that_stay(workload: Target, version: Version, capacity: CapacityStrategy, extra: int) -> str | None:
+    """For the volumes of the ``extra`` groups that a release adds and removes at its end."""
+    surge = capacity.surges
+    stay = kept(version, by_scaling=surge)
+    if not extra or not stay:
+        return None
+    owner, first = (workload.metadata.name, workload.replicas) if surge else (canary_name(workload), 0)
+    name = next(stay.of(owner, [first]))
+    return (
+        f"{stay.count(extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and groups of a"
+        f" later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
+        " leaderWorkerTemplate, or delete them after the release"
+    )
+
+
+def kueue_ends_first(workload: Target, deadline: float) -> str | None:
+    """For a step's ``deadline`` in seconds that comes after Kueue's own."""
+    if deadline <= TIMEOUT_SECONDS or not queue_of(workload):
+        return None
+    return (
+        f"Kueue ends a group that is not ready after {TIMEOUT_SECONDS // 60} min by default, before the deadline of a"
+        f" step ({deadline:.0f} s): raise waitForPodsReady.timeout in Kueue's configuration where groups load"
+        " for longer"
+    )

@@ -37,11 +37,11 @@ class CachedWorld:
     def batch_release(self, name: str) -> StoredObject | None:
         return self.informers.batch_releases.get(self.namespace, name)
 
-    def workload(self, name: str) -> Target | None:
-        return self.informers.workloads.get(self.namespace, name)
+    def workload(self, kind: Resource, name: str) -> Target | None:
+        return self.informers.workloads[kind].get(self.namespace, name)
 
-    def canaries_of(self, workload: str) -> Iterable[Target]:
-        return self.informers.workloads.by_index(BY_STABLE, self._place(workload))
+    def canaries_of(self, kind: Resource, workload: str) -> Iterable[Target]:
+        return self.informers.workloads[kind].by_index(BY_STABLE, self._place(workload))
 
     def leaders(self, workload: str) -> Iterable[Pod]:
         return self.informers.leaders.by_index(OF_LWS, self._place(workload))

@@ -170,7 +170,8 @@ class Controller:
             return
         for scope in self._scopes.values():
             for each in scope.rollouts.all():
-                yield each.body, scope.workloads.get(each.metadata.namespace, each.workload)
+                workloads = scope.workloads[each.kind] if each.kind is not None else None
+                yield each.body, workloads.get(each.metadata.namespace, each.workload) if workloads else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

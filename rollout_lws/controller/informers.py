@@ -6,7 +6,7 @@ or has the name that the canary of a named LWS would have. So one rule turns any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -24,7 +24,6 @@ from rollout_lws.objects.resources import (
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
-    LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
     PODS,
@@ -132,12 +131,10 @@ class Informers:
             resources.rollouts(keys.group), stored_rollout, lws=_named, routing=_routing, uid=_uid
         )
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
-        self.workloads: Informer[Target] = informer(
-            LEADER_WORKER_SETS,
-            TRIMMED.workload,
-            canary=_place_of_canary,
-            stable=self._marked,
-        )
+        self.workloads: dict[Resource, Informer[Target]] = {
+            kind: informer(kind, decode, canary=_place_of_canary, stable=self._marked)
+            for kind, decode in TRIMMED.workloads.items()
+        }
         self.leaders: Informer[Pod] = informer(PODS, TRIMMED.leader, f"{LWS_WORKER_INDEX}=0", lws=_labelled)
         self.stateful_sets: Informer[StatefulSet] = informer(
             STATEFUL_SETS, TRIMMED.stateful_set, LWS_NAME, lws=_labelled
@@ -155,7 +152,8 @@ class Informers:
         self.rollouts.on_change(self._rollout_changed)
         self.batch_releases.on_change(self._same_name)
         self.history.on_change(self._owned_by_rollout)
-        self.workloads.on_change(self._workload_changed)
+        for workloads in self.workloads.values():
+            workloads.on_change(self._workload_changed)
         for belonging in (self.leaders, self.stateful_sets, self.revisions, self.services):
             belonging.on_change(self.belonging_changed)
         self.services.on_change(self.routing_changed)
@@ -165,13 +163,18 @@ class Informers:
         return (
             self.rollouts,
             self.batch_releases,
-            self.workloads,
+            *self.workloads.values(),
             self.leaders,
             self.stateful_sets,
             self.revisions,
             self.history,
             self.services,
         )
+
+    def stable_of(self, canary: str) -> Iterator[Target]:
+        """Workloads whose canary has, had or would have this place."""
+        for workloads in self.workloads.values():
+            yield from workloads.by_index(BY_CANARY, canary)
 
     def absorb(self, resource: Resource, answer: bytes) -> None:
         """Put the server's answer to a write into the caches of that kind."""
@@ -253,7 +256,7 @@ class Informers:
         """Wake the Rollouts that name this LWS, and those whose canary has, had or would have this name."""
         here = place(namespace, lws)
         self._wake_rollouts_of(here)
-        for stable in self.workloads.by_index(BY_CANARY, here):
+        for stable in self.stable_of(here):
             self._wake_rollouts_of(place(namespace, stable.metadata.name))
 
     def _wake_rollouts_of(self, workload: str) -> None:

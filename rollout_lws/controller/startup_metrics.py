@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.informers import BY_CANARY, OF_LWS, Informers, place
+from rollout_lws.controller.informers import OF_LWS, Informers, place
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.workload.groups import group_of
 
@@ -60,5 +60,5 @@ class StartupMetrics:
         known = self._informers
         return bool(known.rollouts.by_index(OF_LWS, lws)) or any(
             known.rollouts.by_index(OF_LWS, place(each.metadata.namespace, each.metadata.name))
-            for each in known.workloads.by_index(BY_CANARY, lws)
+            for each in known.stable_of(lws)
         )

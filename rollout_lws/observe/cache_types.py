@@ -17,9 +17,10 @@ from msgspec.structs import force_setattr, replace
 
 from rollout_lws.api import Phase
 from rollout_lws.objects.meta import ManagedField, Meta, Struct
-from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, STATEFUL_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION, STATEFUL_SETS, Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.table import target_type
 from rollout_lws.targets.target import Target
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 from rollout_lws.workload.revisions import compressed
@@ -82,17 +83,21 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StoredRollout:
-    """A Rollout's JSON with what decides which changes wake its key: ``workload`` is the name of its LWS, ``routes``
-    says whether changes of Services matter, since it names one or is in a release.
+    """A Rollout's JSON with what decides which changes wake its key: ``workload`` is the name of the object that it
+    releases, ``kind`` that object's kind, None for one that no Rollout can release. ``routes`` says whether changes of
+    Services matter, since it names one or is in a release.
     """
 
     metadata: Meta
     workload: str
+    kind: Resource | None
     body: bytes
     routes: bool = False
 
 
 class _WorkloadRef(Struct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
     name: str = ""
 
 
@@ -136,7 +141,10 @@ def stored_rollout(body: bytes) -> StoredRollout:
     routes = any(style is not None and style.traffic_routings for style in styles)
     releases = head.status is not None and head.status.phase == Phase.PROGRESSING
     intern(head.metadata, annotations=())
-    return StoredRollout(head.metadata, head.spec.workload_ref.name, _without_writers(body), routes or releases)
+    ref = head.spec.workload_ref
+    target = target_type(ref.api_version, ref.kind)
+    kind = target.resource if target is not None else None
+    return StoredRollout(head.metadata, ref.name, kind, _without_writers(body), routes or releases)
 
 
 def stored_object(body: bytes) -> StoredObject:
@@ -216,9 +224,9 @@ def trimmed_history(body: bytes) -> ControllerRevision:
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """The decoder of each kind: full, or trimmed as in the caches."""
+    """The decoder of each kind: full, or trimmed as in the caches. ``workloads`` has those of all targets."""
 
-    workload: Callable[[bytes], Target]
+    workloads: Mapping[Resource, Callable[[bytes], Target]]
     leader: Callable[[bytes], Pod]
     pod: Callable[[bytes], Pod]
     stateful_set: Callable[[bytes], StatefulSet]
@@ -227,7 +235,7 @@ class Decoders:
 
 
 WHOLE = Decoders(
-    workload=_workloads.decode,
+    workloads={LEADER_WORKER_SETS: _workloads.decode},
     leader=_pods.decode,
     pod=_pods.decode,
     stateful_set=_sets.decode,
@@ -235,7 +243,7 @@ WHOLE = Decoders(
     history=_revisions.decode,
 )
 TRIMMED = Decoders(
-    workload=trimmed_workload,
+    workloads={LEADER_WORKER_SETS: trimmed_workload},
     leader=trimmed_leader,
     pod=_pods.decode,
     stateful_set=trimmed_set,

@@ -68,12 +68,12 @@ def _picture(
 ) -> Observation:
     name = stored.metadata.name
     workload = stored.workload
-    stable = world.workload(workload)
+    kind = stored.kind
+    stable = world.workload(kind, workload) if kind is not None else None
     # Without the stable LWS the canary's name is unknown, and only the canary's label identifies it.
     place = canary_name(stable) if stable is not None else None
-    canary = next(
-        (each for each in _by_name(world.canaries_of(workload)) if place is None or each.metadata.name == place), None
-    )
+    canaries = _by_name(world.canaries_of(kind, workload)) if kind is not None else []
+    canary = next((each for each in canaries if place is None or each.metadata.name == place), None)
     known = _Known(refusals(world), queues(world))
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
@@ -88,11 +88,13 @@ def _picture(
         rollout=rollout,
         capabilities=world.capabilities,
         rivals=tuple(
-            each.metadata for each in _by_name(world.rollouts_of(workload)) if each.metadata.uid != stored.metadata.uid
+            each.metadata
+            for each in _by_name(world.rollouts_of(workload))
+            if each.kind == kind and each.metadata.uid != stored.metadata.uid
         ),
         stable=None if stable is None else _facts(world, stable, known),
         canary=None if canary is None else _facts(world, canary, known),
-        remains=() if place is None or canary is not None else _remains(world, place, left),
+        remains=() if stable is None or canary is not None else _remains(world, stable, left),
         pods_left=left,
         unknown_pods={
             name: unknown
@@ -193,12 +195,13 @@ def _pods_left(world: World, place: str) -> tuple[Pod, ...]:
     return tuple(_by_name(pods.values()))
 
 
-def _remains(world: World, place: str, pods: tuple[Pod, ...]) -> tuple[NamedObject, ...]:
-    """Objects that occupy names of a canary called ``place``, including its ``pods``."""
-    squatter = world.workload(place)
+def _remains(world: World, stable: Target, pods: tuple[Pod, ...]) -> tuple[NamedObject, ...]:
+    """Objects that occupy names of the canary of ``stable``, including its ``pods``."""
+    place = canary_name(stable)
+    squatter = world.workload(stable.resource, place)
     found: list[NamedObject] = []
     if squatter is not None:
-        found.append(_named("LeaderWorkerSet", squatter))
+        found.append(_named(stable.resource.kind, squatter))
     found += [_named("StatefulSet", each) for each in _by_name(world.stateful_sets(place))]
     found += [_named("Service", each) for each in _by_name(world.services(place))]
     found += [_named("Pod", each) for each in pods]

@@ -15,6 +15,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.observe.cache_types import StoredObject
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.routing.selector_pinning import looked_for
+from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, annotated_names
@@ -79,9 +80,10 @@ def _with_pods(world: World, found: Marked) -> Marked:
 
 
 def _is_foreign(world: World, name: str, stable: str) -> bool:
-    """Whether the LWS of this name exists and is not the canary of LWS ``stable``."""
-    lws = world.workload(name)
-    return lws is not None and lws.metadata.labels.get(world.keys.canary_leader_worker_set) != stable
+    """Whether a workload of this name exists and is not the canary of workload ``stable``."""
+    found = (world.workload(each.resource, name) for each in TARGETS)
+    canaries_label = world.keys.canary_leader_worker_set
+    return any(each is not None and each.metadata.labels.get(canaries_label) != stable for each in found)
 
 
 def _pod_name(pod: Pod) -> str:

@@ -17,7 +17,6 @@ from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     ENDPOINT_SLICES,
-    LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
     PODS,
@@ -72,12 +71,12 @@ class ListedWorld(ABC):
     def batch_release(self, name: str) -> StoredObject | None:
         return self._get(batch_releases(self.keys.group), name, stored_object)
 
-    def workload(self, name: str) -> Target | None:
-        return self._get(LEADER_WORKER_SETS, name, self.decoders.workload)
+    def workload(self, kind: Resource, name: str) -> Target | None:
+        return self._get(kind, name, self.decoders.workloads[kind])
 
-    def canaries_of(self, workload: str) -> Iterable[Target]:
+    def canaries_of(self, kind: Resource, workload: str) -> Iterable[Target]:
         marked = f"{self.keys.canary_leader_worker_set}={workload}"
-        return self._list(LEADER_WORKER_SETS, marked, self.decoders.workload)
+        return self._list(kind, marked, self.decoders.workloads[kind])
 
     def leaders(self, workload: str) -> Iterable[Pod]:
         return [pod for pod in self._list(PODS, f"{LWS_NAME}={workload}", self.decoders.leader) if pod.is_leader]

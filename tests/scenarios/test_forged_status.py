@@ -179,7 +179,7 @@ def bystanders(world: World) -> None:
 
 def known_words(world: World, before: Mapping[str, Any]) -> dict[Live, str]:
     """What a forger reads off the world; ``before`` is the status that the Rollout had at rest."""
-    stable, lws = before["stable"], world.view.workload(NAME)
+    stable, lws = before["stable"], world.view.workload(LEADER_WORKER_SETS, NAME)
     assert lws is not None
     return {
         Live.OLD_REVISION: stable["revision"],

@@ -58,7 +58,7 @@ class Proposal:
 
 def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:
     """The proposal; UsageError, with what to do, when no Rollout is possible."""
-    lws = found.workload(workload)
+    lws = found.workload(LEADER_WORKER_SETS, workload)
     if lws is None:
         raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
     _refuse(found, lws, capacity)

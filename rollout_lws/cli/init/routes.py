@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli.gitops import Ignored
-from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, SERVICES
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
 from rollout_lws.traffic import pools, services
@@ -70,7 +70,7 @@ def find(found: Snapshot, workload: str) -> Routing:
 
 def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
     """Names of usable Services, sorted, and why others that select the leaders are unusable."""
-    leaders, lws = _leaders(found), found.workload(workload)
+    leaders, lws = _leaders(found), found.workload(LEADER_WORKER_SETS, workload)
     assert lws is not None, "only called for an LWS that was read"
     fit: list[str] = []
     unfit: list[str] = []

@@ -9,6 +9,7 @@ from rollout_lws.api import Rollout, StyleStrategy, TrafficRouting, rollouts
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.targets.target import Target
 
 
@@ -37,5 +38,5 @@ def releases(files: FileSnapshot) -> Iterator[Release]:
         rollout = Rollout.model_validate(each.body)
         strategy = rollout.spec.strategy
         if strategy.style is not None and (strategy.canary is None or strategy.blue_green is None):
-            lws = files.snapshot.workload(rollout.spec.workload_ref.name)
+            lws = files.snapshot.workload(LEADER_WORKER_SETS, rollout.spec.workload_ref.name)
             yield Release(each.manifest, rollout, strategy.style, lws)

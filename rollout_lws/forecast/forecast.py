@@ -22,7 +22,7 @@ def forecast(plan: StyleStrategy, given: Given) -> Forecast:
     """Forecasts a release. ValueError, with the fix, for a number of groups that cannot be released in steps."""
     if given.replicas < 1:
         raise ValueError(
-            "the LeaderWorkerSet has 0 groups, and a version takes effect there by itself: nothing is done in steps"
+            "the workload has 0 groups, and a version takes effect there by itself: nothing is done in steps"
         )
     strategy = strategy_of_plan(plan)
     if given.replicas < strategy.least_replicas:
@@ -272,6 +272,6 @@ def much_extra(plan: StyleStrategy, replicas: int) -> str:
     if not index:
         return ""
     return (
-        f"step {index} takes {wanted_groups(plan, index, replicas)} groups beside the LeaderWorkerSet's {replicas},"
+        f"step {index} takes {wanted_groups(plan, index, replicas)} groups beside the workload's {replicas},"
         " more than half as many again: lower its replicas, or use capacity InPlace, which takes none"
     )

@@ -240,7 +240,7 @@ def test_a_step_that_takes_more_than_half_again_is_warned_of(
 
 def test_the_warning_names_the_numbers_and_the_way_out() -> None:
     assert much_extra(plan("Surge", "75%"), 4) == (
-        "step 1 takes 3 groups beside the LeaderWorkerSet's 4, more than half as many again: lower its replicas, or use"
+        "step 1 takes 3 groups beside the workload's 4, more than half as many again: lower its replicas, or use"
         " capacity InPlace, which takes none"
     )
 

@@ -81,7 +81,7 @@ def keeps_canary(d: Draft) -> str:
     name, meta = stable.name, canary.workload.metadata
     return (
         f"no group of {name} is ready, so {serving} of canary {meta.name} keep serving until one is. To do without"
-        f" them now: kubectl delete leaderworkerset {meta.name} -n {meta.namespace}"
+        f" them now: kubectl delete {d.kind.lower()} {meta.name} -n {meta.namespace}"
     )
 
 

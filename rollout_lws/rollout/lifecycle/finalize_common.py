@@ -70,7 +70,7 @@ def _without_canary(d: Draft, own: PartitionUpdate) -> str:
         return ""
     meta = d.o.canary.workload.metadata
     return (
-        f". {own.beside} of canary {meta.name} serve meanwhile; to do without them now: kubectl delete leaderworkerset"
+        f". {own.beside} of canary {meta.name} serve meanwhile; to do without them now: kubectl delete {d.kind.lower()}"
         f" {meta.name} -n {meta.namespace}"
     )
 

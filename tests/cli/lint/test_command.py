@@ -156,7 +156,7 @@ def test_a_program_reads_one_document(folder: Path) -> None:
         "summary": {"files": 1, "objects": 2, "errors": 0, "warnings": 1, "notes": 0},
     }
     message = finding.pop("message")
-    assert message.startswith("step 2 takes 3 groups beside the LeaderWorkerSet's 4")
+    assert message.startswith("step 2 takes 3 groups beside the workload's 4")
     assert finding == {
         "severity": "warning",
         "file": "all.yaml",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import looptime
@@ -26,3 +27,16 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
         return loop.run_until_complete(work)
     finally:
         loop.close()
+
+
+class LoopClock:
+    """Time bound to the running loop: ``origin`` is when its ``time()`` was 0. Virtual where the loop is."""
+
+    def __init__(self, origin: datetime) -> None:
+        self._origin = origin
+
+    def now(self) -> datetime:
+        return self._origin + timedelta(seconds=asyncio.get_running_loop().time())
+
+    def loop_time(self, moment: datetime) -> float:
+        return (moment - self._origin).total_seconds()

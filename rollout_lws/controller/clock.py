@@ -6,7 +6,7 @@ Decisions use aware datetimes, the event loop its own monotonic seconds; a clock
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -30,16 +30,3 @@ class WallClock:
 
     def loop_time(self, moment: datetime) -> float:
         return asyncio.get_running_loop().time() + (moment - self.now()).total_seconds()
-
-
-class LoopClock:
-    """Time bound to the running loop: ``origin`` is when its ``time()`` was 0. Virtual where the loop is."""
-
-    def __init__(self, origin: datetime) -> None:
-        self._origin = origin
-
-    def now(self) -> datetime:
-        return self._origin + timedelta(seconds=asyncio.get_running_loop().time())
-
-    def loop_time(self, moment: datetime) -> float:
-        return (moment - self._origin).total_seconds()

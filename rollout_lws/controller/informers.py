@@ -65,7 +65,6 @@ class _Object(Protocol):
 
 
 _T = TypeVar("_T", bound=_Object)
-_Indexes = Mapping[str, Callable[[Any], Iterable[str]]]
 
 
 def place(namespace: str, name: str) -> str:

@@ -40,13 +40,13 @@ class JsonFormatter(_Formatter):
         return json.dumps(line | ({"error": error} if error else {}), default=str)
 
 
-def configure(style: str, level: int = logging.INFO, stream: TextIO | None = None) -> None:
+def configure(style: str, stream: TextIO | None = None) -> None:
     """Send this package's logs to ``stream`` (stderr by default) in ``style``, text or json."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     logger = logging.getLogger("rollout_lws")
     logger.handlers[:] = [handler]
-    logger.setLevel(level)
+    logger.setLevel(logging.INFO)
     logger.propagate = False
 
 

@@ -13,7 +13,6 @@ import pytest
 from rollout_lws.admission.judge import judge
 from rollout_lws.admission.response import ALLOWED, Outcome, Response, Rule
 from rollout_lws.admission.review import Request, User
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
@@ -26,6 +25,7 @@ from rollout_lws.workload.hold import hold
 from tests.controller.test_controller import ORIGIN, cluster
 from tests.observe.test_observer import namespace
 from tests.rollout.build import at_rest, rollout
+from tests.virtual_time import LoopClock
 from tests.workload.build import KEYS, NAME, NAMESPACE, lws, patched
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rollout_lws.cli.install import rbac as installed
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
@@ -23,6 +22,7 @@ from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN
+from tests.virtual_time import LoopClock
 
 _PATH = re.compile(
     r"^/apis?/(?:(?P<group>[^/]+)/)?v[^/]+(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[^/]+)(?P<rest>/.*)?$"

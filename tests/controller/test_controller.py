@@ -13,7 +13,6 @@ import pytest
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.demo import manifests
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
@@ -23,6 +22,7 @@ from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from tests.definitions import definitions
+from tests.virtual_time import LoopClock
 
 pytestmark = pytest.mark.looptime
 ORIGIN = datetime(2026, 3, 1, tzinfo=UTC)

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
@@ -34,6 +33,7 @@ from tests.bench.manifests import NAME, ROLLOUTS
 from tests.bench.wire import page
 from tests.controller.test_controller import ORIGIN, cluster, controlled
 from tests.kube.fakes import FakeTransport, Reply
+from tests.virtual_time import LoopClock
 
 pytestmark = pytest.mark.looptime
 

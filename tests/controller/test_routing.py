@@ -13,7 +13,6 @@ import pytest
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.demo import manifests
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
@@ -25,6 +24,7 @@ from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.duties import publish, route, set_image, state, until
 from tests.controller.test_controller import ORIGIN, cluster, create
+from tests.virtual_time import LoopClock
 
 pytestmark = pytest.mark.looptime
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import rollouts
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     HTTP_ROUTES,
@@ -26,6 +25,7 @@ from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.controller.test_controller import ORIGIN, controlled
 from tests.definitions import definitions
+from tests.virtual_time import LoopClock
 
 pytestmark = pytest.mark.looptime
 

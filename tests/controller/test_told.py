@@ -12,7 +12,6 @@ import pytest
 from rollout_lws.api import crd
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.demo import manifests
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
@@ -26,6 +25,7 @@ from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN, cluster, controlled, create
+from tests.virtual_time import LoopClock
 
 pytestmark = pytest.mark.looptime
 

@@ -8,7 +8,6 @@ import re
 import msgspec
 import pytest
 
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
@@ -20,6 +19,7 @@ from tests.scenarios.failures import apply
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import STEPS, at_rest
 from tests.scenarios.world import ORIGIN
+from tests.virtual_time import LoopClock
 
 COUNTS = (
     "rollout_lws_releases_started_total",

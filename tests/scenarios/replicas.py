@@ -6,7 +6,6 @@ import asyncio
 import random
 from typing import cast
 
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
@@ -24,6 +23,7 @@ from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from tests.scenarios.shell import Door
 from tests.scenarios.world import ORIGIN, World
+from tests.virtual_time import LoopClock
 
 TERMS = Terms(15, 10, 2)
 PLACE = "rollout-lws-system", "rollout-lws-controller"

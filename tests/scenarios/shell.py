@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
-from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
@@ -25,6 +24,7 @@ from rollout_lws.settings import Settings
 from tests.json_patch import merged
 from tests.scenarios.walk import Walk
 from tests.scenarios.world import ORIGIN, World
+from tests.virtual_time import LoopClock
 
 
 class Door:

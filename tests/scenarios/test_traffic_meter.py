@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.world import NAME
 
 pytestmark = pytest.mark.looptime
 
@@ -44,40 +43,6 @@ async def test_aborting_a_header_step_sends_tagged_requests_back() -> None:
         await m.release()
         await m.abort()
         m.assert_unharmed()
-
-
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("step", [1, *(pytest.param(step, marks=pytest.mark.long) for step in (2, 3, 4)), 5])
-async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(step: int) -> None:
-    async with metered() as m:
-        await m.release(step)
-        assert await m.shares() == shared(step / 10)
-        await m.abort()
-        m.assert_unharmed()
-        assert m.meter.cuts == []
-
-
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize(
-    ("groups", "renewed"),
-    [(2, 1), pytest.param(2, 3, marks=pytest.mark.long), pytest.param(4, 1, marks=pytest.mark.long), (4, 3)],
-)
-async def test_an_abort_in_mid_promotion_fails_no_request_and_a_full_canary_takes_all_streams_before(
-    groups: int, renewed: int
-) -> None:
-    async with metered({"replicas": groups, "traffic": "40%", "pause": {}}, replicas=4) as m:
-        await m.release()
-        await m.world.sleep(30)
-        m.world.approve()
-        await m.world.until(
-            lambda: sum(told == "v2" for told in m.world.groups().values()) >= renewed, f"{renewed} renewed groups"
-        )
-        m.world.request("Abort")
-        await m.world.until_state("Aborted", 1200)
-        await m.settled()
-        assert m.meter.failures == []
-        # Fewer groups cannot carry everything: then groups that go back serve until they go, as in any rolling update.
-        assert {cut.lws for cut in m.meter.cuts} <= (set() if groups == 4 else {NAME})
 
 
 async def test_a_canary_of_fewer_groups_carries_its_part_while_stable_groups_are_renewed() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
-from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.sandbox.meter import NOWHERE
-from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
+from tests.scenarios.metered import ACCEPTED, LAG, metered
 from tests.scenarios.routed import ROUTE, SERVICE, routing, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -23,43 +22,6 @@ TWO: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("replicas", [2, 8])
-async def test_scaling_in_mid_step_ends_at_the_same_share_and_drains_the_canarys_groups(replicas: int) -> None:
-    async with metered(*TWO, replicas=4) as m:
-        world = m.world
-        await m.release(2)
-        assert await m.shares() == shared(0.5)
-        world.patch_lws({"replicas": replicas})
-        await world.until(
-            lambda: (
-                world.groups(CANARY) == dict.fromkeys(range(replicas // 2), "v2") and world.state == "AwaitingApproval"
-            ),
-            "the canary follows",
-        )
-        await world.until(lambda: len(world.groups()) == replicas, "scaled")
-        await world.rest()
-        assert await m.shares() == shared(0.5)
-        await m.finish()
-        assert m.meter.failures == []
-        # Groups that the user scaled away are the user's.
-        assert {cut.cause for cut in m.cuts if cut.lws == NAME} <= {"scaled down"}
-        assert [cut for cut in m.cuts if cut.lws == CANARY] == []
-
-
-@pytest.mark.parametrize("step", [1, 2])
-async def test_a_third_template_takes_the_second_ones_requests_back_before_it_starts(step: int) -> None:
-    async with metered(*TWO, replicas=4) as m:
-        await m.release(step)
-        m.world.set_image("v3")
-        await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
-        await m.step(1)
-        assert await m.shares() == shared(0.2)
-        assert [each.note for each in m.world.events if each.reason == EventReason.ROUTE_RESET] == []
-        await m.finish()
-        assert set(m.world.groups().values()) == {"v3"}
-        m.assert_unharmed()
-
-
 async def test_a_third_template_in_mid_promotion_fails_no_request() -> None:
     async with metered(*TWO, replicas=4) as m:
         await m.release(2)
@@ -71,15 +33,6 @@ async def test_a_third_template_in_mid_promotion_fails_no_request() -> None:
         await m.finish()
         assert set(m.world.groups().values()) == {"v3"}
         assert m.meter.failures == []
-
-
-async def test_restoring_stables_template_loses_no_request() -> None:
-    async with metered(*TWO, replicas=4) as m:
-        await m.release(2)
-        m.world.set_image("v1")
-        await m.world.until_state("Healthy", 1200)
-        await m.settled()
-        m.assert_unharmed()
 
 
 async def add_backend(world: World) -> None:

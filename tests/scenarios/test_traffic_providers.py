@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import FIVE, OTHERS, Provider
+from tests.scenarios.routed import FIVE, PROVIDERS, Provider
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME
 
 pytestmark = [
     pytest.mark.looptime,
-    # How the HTTPRoute with Services does is told in test_traffic_meter.py.
-    pytest.mark.parametrize("by", OTHERS, ids=str),
+    pytest.mark.parametrize("by", PROVIDERS, ids=str),
 ]
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
@@ -22,7 +21,7 @@ TWO: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 async def test_a_header_step_and_five_weighted_ones_share_as_they_say_and_lose_nothing(by: Provider) -> None:
     async with metered(HEADER, *FIVE, by=by) as m:
         await m.release()
@@ -38,7 +37,8 @@ async def test_a_header_step_and_five_weighted_ones_share_as_they_say_and_lose_n
         assert m.meter.cuts == []
 
 
-@pytest.mark.parametrize("step", [pytest.param(step, marks=pytest.mark.long) for step in range(1, 7)])
+@pytest.mark.one_in(18)
+@pytest.mark.parametrize("step", range(1, 7))
 async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(by: Provider, step: int) -> None:
     async with metered(HEADER, *FIVE, by=by) as m:
         await m.release(step)
@@ -48,9 +48,8 @@ async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(by: Prov
         assert m.meter.cuts == []
 
 
-@pytest.mark.parametrize(
-    ("groups", "renewed"), [pytest.param(*each, marks=pytest.mark.long) for each in ((2, 1), (2, 3), (4, 1), (4, 3))]
-)
+@pytest.mark.one_in(12)
+@pytest.mark.parametrize(("groups", "renewed"), [(2, 1), (2, 3), (4, 1), (4, 3)])
 async def test_an_abort_in_mid_promotion_fails_no_request(by: Provider, groups: int, renewed: int) -> None:
     async with metered({"replicas": groups, "traffic": "40%", "pause": {}}, replicas=4, by=by) as m:
         await m.release()

@@ -1,4 +1,4 @@
-"""Pools and Ingresses in releases in which somebody gives orders: shares stay exact, and no request is lost."""
+"""Orders in mid-release, whatever routes the requests: shares stay exact, and no request is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import INGRESS, OTHERS, SERVICE, Provider, hold_record
+from tests.scenarios.routed import INGRESS, PROVIDERS, SERVICE, Provider, hold_record
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME, ROLLOUTS
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.looptime,
     # What differs from the first measured stories by a single act.
     pytest.mark.long,
-    pytest.mark.parametrize("by", OTHERS, ids=str),
+    pytest.mark.parametrize("by", PROVIDERS, ids=str),
 ]
 
 TWO: tuple[dict[str, Any], ...] = (

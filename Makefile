@@ -35,7 +35,7 @@ test: $(STAMP) ## all tests but the longer lanes, of stories with many variants 
 	@$(BIN)/python -m pytest -m "not long and not e2e" -n 2 --seed '$(SEED)'
 
 test-long: $(STAMP) ## the longer lanes, of each test one variant in four by SEED (ALL=1: all of them)
-	@$(BIN)/python -m pytest -m long -n 2 $(if $(ALL),,--one-in 4 --seed '$(SEED)')
+	@$(BIN)/python -m pytest -m long -n 2 --seed '$(SEED)' $(if $(ALL),,--one-in 4)
 
 test-chart: $(CHART_STAMP) ## tests of the chart, by Helm as a library (fetches 100 MB, once)
 	@$(BIN)/python -m pytest tests/chart -n 2

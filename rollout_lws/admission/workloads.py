@@ -87,7 +87,7 @@ def _told(o: Observation, before: Target, after: Target, patch: Object) -> tuple
         return (f"Rollout {rollout} {does}: {words} {later}; remove it from the manifest",)
     if after.metadata.annotations.get(o.keys.original) != before.metadata.annotations[o.keys.original]:
         return (
-            f"annotation {o.keys.original} stays: it has what Rollout {rollout} gives back to LeaderWorkerSet {name}",
+            f"annotation {o.keys.original} stays: it has what Rollout {rollout} restores to LeaderWorkerSet {name}",
         )
     return ()
 

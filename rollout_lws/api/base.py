@@ -49,7 +49,7 @@ class Model(BaseModel):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Whoever posts thousands of items that are wrong must not have a record made of each."""
+        """A request with thousands of invalid items must not cause a record of each."""
         schema = handler(source)
         _end_at_first(schema)
         return schema
@@ -147,8 +147,8 @@ def tallied(number: int) -> int:
     return max(0, min(number, MOST_TOLD))
 
 
-#: A count or a length of time that a controller has told. Whoever may write a status may write any other number: it is
-#: read as the nearest that can be meant, for one bad number must not make a Rollout unreadable.
+#: A count or a length of time that a controller has reported. A client may write any other number
+#: into a status: it is read as the nearest possible one, because one bad number must not make a Rollout unreadable.
 Tally = Annotated[int, AfterValidator(tallied), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MOST_TOLD})]
 
 

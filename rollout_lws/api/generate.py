@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The chart's templates, below the root.
 TEMPLATES = Path("charts", "rollout-lws", "templates")
 _NOTE = "# Generated from rollout_lws/api by 'make generate'; do not edit.\n"
-#: Where the chart has its value. Nobody's group can have this name.
+#: Where the chart has its value. No real API group has this name.
 _GROUP = "group.invalid"
 _TEMPLATE = """\
 {{{{- /* Generated from rollout_lws/api by 'make generate'; do not edit. */}}}}

@@ -32,7 +32,7 @@ class Keys:
 
     @property
     def original(self) -> str:
-        """Annotation on a borrowed object: {by, original, written}."""
+        """Annotation on an object that a release changed: {by, original, written}."""
         return f"{self.group}/original"
 
     @property
@@ -87,7 +87,7 @@ class Keys:
 
     @property
     def rollout_finalizer(self) -> str:
-        """Finalizer of a Rollout: it goes when all that was borrowed has been given back."""
+        """Finalizer of a Rollout: it is removed when all that was changed has been restored."""
         return f"{self.group}/rollout"
 
     @property

@@ -308,7 +308,7 @@ class TrafficRecord(Model):
 
 
 class AutoscalersRecord(Model):
-    """HorizontalPodAutoscalers of the LWS may carry bounds of a release; gone when they have been given back."""
+    """HorizontalPodAutoscalers of the LWS may carry bounds of a release; gone when they have been restored."""
 
     since: MicroTime | None = None
     """When this was put on record."""
@@ -477,7 +477,7 @@ class RolloutStatus(Model):
     traffic: TrafficRecord | None = None
     """Weights asked for and accepted."""
     autoscalers: AutoscalersRecord | None = None
-    """Autoscalers that a release holds, or has not given back yet."""
+    """Autoscalers that a release holds, or has not restored yet."""
     paused: bool | None = None
     """Paused by an action (spec.strategy.paused is the other way)."""
     groups: GroupCounts | None = None

@@ -1,7 +1,7 @@
 """From a pydantic model to a Kubernetes structural schema.
 
 JSON schema says some things in ways that an API server refuses ($ref, null branches, unions of models, ``const``); each
-is turned into what it accepts, and what cannot be said is an error here, not in somebody's cluster.
+is turned into what it accepts, and what cannot be said is an error here, not in a user's cluster.
 """
 
 from __future__ import annotations

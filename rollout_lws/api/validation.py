@@ -33,7 +33,7 @@ def problems(spec: RolloutSpec) -> tuple[Problem, ...]:
 
 
 def each_problem(spec: RolloutSpec) -> Iterator[Problem]:
-    """The same one by one, for whoever needs no more than the first ones."""
+    """The same one by one, for callers that need only the first ones."""
     strategy = spec.strategy
     if (strategy.canary is None) == (strategy.blue_green is None):
         yield Problem(

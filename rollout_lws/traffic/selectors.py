@@ -160,7 +160,7 @@ def selector_problem(
         return f"{what} has no selector, so it cannot be pinned to a version; give it one that selects {workload}"
     if borrowers:
         return (
-            f"{what} is borrowed by another Rollout (UID {', '.join(borrowers)}); name another one in"
+            f"{what} is pinned by another Rollout (UID {', '.join(borrowers)}); name another one in"
             " trafficRoutings, or delete that Rollout"
         )
     own = leaders.get(workload, ())

@@ -191,7 +191,7 @@ def _without_quota(workload: Workload, reserved: Condition | None, called: str) 
     reason, said = (reserved.reason, reserved.message) if reserved is not None else ("", "")
     why = f"{_name(workload)}{_why(workload, 'QuotaReserved')}"
     if reason in _BLOCKED or any(words in said for words in _BLOCKED_WORDS):
-        message = f"{called} cannot be admitted by Kueue as it is, and waiting will not mend that: {why}"
+        message = f"{called} cannot be admitted by Kueue as it is, and waiting will not fix that: {why}"
         return Queueing(Kind.WAITS, "Blocked", message)
     if reason in _HELD or any(words in said for words in _HELD_WORDS):
         return Queueing(Kind.WAITS, "Held", f"{called} is held back by Kueue: {why}")

@@ -115,7 +115,7 @@ def _of_workers(facts: Facts, group: Group) -> Trouble | None:
     leader, size = group.leader.metadata.name, group.size
     if size is None:
         message = f'annotation {SIZE_ANNOTATION} of pod {leader} (leader) says "{_said(group)}", which is no number'
-        message = f"{message}: delete the pod to have group {group.index} made anew"
+        message = f"{message}: delete the pod to have group {group.index} recreated"
         return Trouble(name, group.index, "WrongSize", message, 3, leader)
     if size <= 1 or group.leader.ready_since is None:
         return None
@@ -125,7 +125,7 @@ def _of_workers(facts: Facts, group: Group) -> Trouble | None:
     made, asked = group.workers.spec.replicas, size - 1
     if made != asked:
         message = f"group {group.index} was made with {made} workers instead of {asked}: delete pod {leader} to have it"
-        return Trouble(name, group.index, "WrongSize", f"{message} made anew", 3, leader)
+        return Trouble(name, group.index, "WrongSize", f"{message} recreated", 3, leader)
     message = f"{group.workers.status.available_replicas} of {asked} workers are ready"
     return Trouble(name, group.index, "WorkersNotReady", message, 1)
 

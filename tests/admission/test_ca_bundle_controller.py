@@ -129,7 +129,7 @@ async def test_two_replicas_do_not_push_each_other_out() -> None:
         assert version(server) == before
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["emptied", "made anew"])
+@pytest.mark.parametrize("again", [False, True], ids=["emptied", "recreated"])
 async def test_whoever_resets_a_bundle_finds_it_filled_again(again: bool) -> None:
     server, calendar = cluster(), Calendar()
     async with replica(server, calendar) as one, replica(server, calendar) as other:

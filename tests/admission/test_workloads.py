@@ -106,7 +106,7 @@ def test_our_record_stays_when_a_manifest_has_another_or_none(record: str | None
     response, stored = judged(before, annotated(before, **{KEYS.original: record}))
     assert response.outcome is Outcome.REPAIRED
     assert response.warnings == (
-        f"annotation {KEYS.original} stays: it has what Rollout {NAME} gives back to LeaderWorkerSet {NAME}",
+        f"annotation {KEYS.original} stays: it has what Rollout {NAME} restores to LeaderWorkerSet {NAME}",
     )
     assert stored == before
 
@@ -255,7 +255,7 @@ def test_surge_groups_of_a_release_stay() -> None:
     assert users_strategy(stored, KEYS) == lws().strategy
 
 
-def test_an_object_without_annotations_or_strategy_can_be_mended_too() -> None:
+def test_an_object_without_annotations_or_strategy_can_be_fixed_too() -> None:
     before = at_hold()
     after = lws()
     body = plain(after)

@@ -178,7 +178,7 @@ async def _approved_late(person: Person, journal: Journal, name: str) -> int:
 
 
 async def routed_release(person: Person, journal: Journal) -> dict[str, Any]:
-    """A release of five weighted steps; each waits for its route to be accepted, and in the end all is given back."""
+    """A release of five weighted steps; each waits for its route to be accepted, and in the end all is restored."""
     replicas = len(ROUTED_STEPS)
     person.create(ROUTED, ROUTED_STEPS, replicas=replicas, size=4, load=0.3)
     person.route(ROUTED)

@@ -128,7 +128,7 @@ def test_a_leader_that_has_not_renewed_writes_too_late() -> None:
     assert sent.wrong[1:] == ["PATCH b of me while nobody leads"]
 
 
-async def test_through_a_door_that_is_cut_nothing_comes_until_it_is_mended(door: Door) -> None:
+async def test_through_a_door_that_is_cut_nothing_comes_until_it_is_fixed(door: Door) -> None:
     door.cut()
     for request in (Request("GET", MAPS), Request("POST", LEASES, {}, JSON, b"{}")):
         with pytest.raises(Unreachable):

@@ -65,7 +65,7 @@ def _stalled(reason: str, message: str) -> list[Object]:
     ]
 
 
-_LATE = "step 2 has had no further ready group for 1h: abort, or mend it and retry"
+_LATE = "step 2 has had no further ready group for 1h: abort, or fix it and retry"
 _INVALID = "spec.strategy.canary.steps[1].replicas decreases: correct it"
 
 

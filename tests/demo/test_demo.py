@@ -40,7 +40,7 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
     assert "FAIL" not in result.stdout
     assert "\x1b" not in result.stdout
     assert re.findall(r"traffic +(\d+)% of requests to the new version", result.stdout) == shares
-    assert "ok    what was borrowed is as before: Service llama-api, HTTPRoute llama\n" in result.stdout
+    assert "ok    what was changed is as before: Service llama-api, HTTPRoute llama\n" in result.stdout
     found = re.search(r"ok    no request was lost: over \d+ s: old version (\d+)%, new version (\d+)%", result.stdout)
     assert found is not None, result.stdout
     assert (int(found[2]) > 10) is bool(shares)

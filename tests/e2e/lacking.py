@@ -54,7 +54,7 @@ def _right(permission: Permission) -> Right:
 
 
 class Lacking:
-    """A controller that lacks ``right`` in ``namespace`` until it is given back; ``lacking`` makes one."""
+    """A controller that lacks ``right`` in ``namespace`` until it is restored; ``lacking`` makes one."""
 
     def __init__(self, admin: Client, right: Right, namespace: str, heard: Heard, controller: Controller) -> None:
         self.right, self.namespace, self.heard, self.controller = right, namespace, heard, controller
@@ -63,7 +63,7 @@ class Lacking:
     async def give_back(self) -> None:
         for cluster in (False, True):
             body = {"rules": _rules(cluster, None)}
-            await self._admin.send(Patch(CLUSTER_ROLES, "", _role(self.namespace, cluster), body, "it is mended"))
+            await self._admin.send(Patch(CLUSTER_ROLES, "", _role(self.namespace, cluster), body, "it is fixed"))
 
 
 @asynccontextmanager

@@ -91,7 +91,7 @@ class ControlPlane:
         the other.
 
         On most clusters they live on one machine. With the API server alone killed, the garbage collector may never
-        hear of what went while its watches were cut: a worker pod of a StatefulSet that was made anew under the same
+        hear of what went while its watches were cut: a worker pod of a StatefulSet that was recreated under the same
         name stays in the way of its successor until the collector is started again.
         """
         await self.restart_api_server()

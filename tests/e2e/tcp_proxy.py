@@ -20,7 +20,7 @@ _CHUNK = 1 << 16
 class TcpProxy:
     """Passes connections to a server on; ``proxied`` makes one.
 
-    ``port`` is its own, on loopback, and stays the same when the network is cut and mended. TLS passes through it, so
+    ``port`` is its own, on loopback, and stays the same when the network is cut and fixed. TLS passes through it, so
     the server's certificate has to hold for 127.0.0.1.
     """
 
@@ -36,7 +36,7 @@ class TcpProxy:
         self._server = await asyncio.start_server(self._pass_on, _HOST, self.port, reuse_port=True)
 
     def cut(self) -> None:
-        """End every connection, and refuse new ones until the network is mended."""
+        """End every connection, and refuse new ones until the network is fixed."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -101,7 +101,7 @@ async def proxied(url: str) -> AsyncIterator[TcpProxy]:
 
 
 def through(proxy: TcpProxy, kubeconfig: Path, into: Path) -> Path:
-    """The user of ``kubeconfig``, who comes by way of ``proxy``; written to the path ``into``, which is given back."""
+    """The user of ``kubeconfig``, who comes by way of ``proxy``; written to the path ``into``, which is restored."""
     document = yaml.safe_load(kubeconfig.read_text())
     for each in document["clusters"]:
         each["cluster"]["server"] = f"https://{_HOST}:{proxy.port}"

@@ -85,13 +85,13 @@ async def test_a_release_goes_on_from_new_lists_when_its_watches_are_too_old(
                 await plane.compact()
                 await plane.restart()
                 await assert_gone(plane, ROLLOUTS, namespace, seen)
-                mended = datetime.now(UTC)
+                fixed = datetime.now(UTC)
                 await network.mend()
                 await finish(it)
             (ours,) = programs.started
             too_old = {kind for kind in FOLLOWED for line in ours.lines if line.endswith(f"{TOO_OLD} resource={kind}")}
             assert too_old == set(FOLLOWED), ours.output
-            assert again_listed(plane, namespace, mended) >= {str(each) for each in FOLLOWED}
+            assert again_listed(plane, namespace, fixed) >= {str(each) for each in FOLLOWED}
         finally:
             await programs.close()
             print(*programs.logs(), sep="\n")

@@ -1,4 +1,4 @@
-"""A network that is cut and mended: what a client sees of it, and a server that knows nothing of it."""
+"""A network that is cut and fixed: what a client sees of it, and a server that knows nothing of it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def closed(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def test_a_cut_ends_connections_and_refuses_new_ones_until_it_is_mended() -> None:
+async def test_a_cut_ends_connections_and_refuses_new_ones_until_it_is_fixed() -> None:
     async with echo() as url, proxied(url) as proxy:
         port = proxy.port
         reader, writer = await connected(proxy)

@@ -25,4 +25,4 @@ def test_the_demo_of_an_example_proves_its_end_state(name: str, monkeypatch: pyt
     assert "ok    all groups are new" in result.stdout
     assert "FAIL" not in result.stdout
     assert ("ok    no request was lost" in result.stdout) is (name in ROUTED)
-    assert ("ok    what was borrowed is as before" in result.stdout) is (name in ROUTED)
+    assert ("ok    what was changed is as before" in result.stdout) is (name in ROUTED)

@@ -30,7 +30,7 @@ class Advisory:
     version: str
     #: Its id first, then what others call it.
     names: tuple[str, ...]
-    mended_in: tuple[str, ...]
+    fixed_in: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def read(report: dict[str, Any]) -> Looked:
         known.add(each["name"])
         for found in each["vulns"]:
             names = (found["id"], *found.get("aliases", ()))
-            mended = tuple(found.get("fix_versions", ()))
-            advisories.append(Advisory(each["name"], each["version"], names, mended))
+            fixed = tuple(found.get("fix_versions", ()))
+            advisories.append(Advisory(each["name"], each["version"], names, fixed))
     return Looked(frozenset(known), unknown, tuple(advisories))
 
 
@@ -112,8 +112,8 @@ def judged(looked: Looked, let_pass: Sequence[Ignored], today: date) -> tuple[li
 
 
 def _mend(advisory: Advisory) -> str:
-    if advisory.mended_in:
-        versions = " or ".join(advisory.mended_in)
+    if advisory.fixed_in:
+        versions = " or ".join(advisory.fixed_in)
         return f"raise it to {versions} in pyproject.toml, then 'make lock'; or say why not in {IGNORED.name}"
     return f"nothing mends it yet; do without it, or say why it does not concern us in {IGNORED.name}"
 

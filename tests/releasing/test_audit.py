@@ -72,7 +72,7 @@ def test_an_advisory_of_another_package_is_not_let_pass() -> None:
     assert len(fails) == 1
 
 
-def test_what_is_mended_is_ignored_no_longer() -> None:
+def test_what_is_fixed_is_ignored_no_longer() -> None:
     clean = Looked(frozenset({"aiohttp"}), {}, ())
     fails, _ = judged(clean, [Ignored("GHSA-1111", "aiohttp", "reason", TODAY)], TODAY)
     assert fails == ["GHSA-1111 of aiohttp is ignored and not there: take it out of ignored-advisories.toml"]

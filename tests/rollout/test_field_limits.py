@@ -64,10 +64,10 @@ def filled(schema: Mapping[str, Any]) -> Any:
 def test_no_moment_of_a_status_stays_ahead_of_the_clock() -> None:
     forged = RolloutStatus.model_validate(filled(SCHEMA))
     assert forged.model_dump_json(by_alias=True).count(NEVER[:10]) >= 25
-    mended = not_ahead(forged, NOW)
-    assert NEVER[:10] not in mended.model_dump_json(by_alias=True)
-    assert (mended.traffic and mended.traffic.last_pod_gone_at, mended.current_step_state) == (NOW, "x")
-    assert not_ahead(mended, NOW) is mended
+    fixed = not_ahead(forged, NOW)
+    assert NEVER[:10] not in fixed.model_dump_json(by_alias=True)
+    assert (fixed.traffic and fixed.traffic.last_pod_gone_at, fixed.current_step_state) == (NOW, "x")
+    assert not_ahead(fixed, NOW) is fixed
 
 
 def test_a_webhook_that_refuses_in_ten_thousand_characters_is_told() -> None:

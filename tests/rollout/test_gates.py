@@ -58,7 +58,7 @@ def judged(gate: Gate, d: Draft, **found: Any) -> tuple[Draft, Answer]:
 
 
 @pytest.mark.parametrize(
-    ("mended", "state", "reason"),
+    ("fixed", "state", "reason"),
     [
         ((), StepState.STEP_TRAFFIC_ROUTING, Reason.DRAINING),
         (("drained",), StepState.STEP_UPGRADE, Reason.LOADING),
@@ -70,16 +70,16 @@ def judged(gate: Gate, d: Draft, **found: Any) -> tuple[Draft, Answer]:
     ids=["drain", "capacity", "crash loops", "pins", "routes", "pause"],
 )
 def test_the_first_gate_that_a_step_does_not_pass_answers(
-    mended: tuple[str, ...], state: StepState, reason: Reason
+    fixed: tuple[str, ...], state: StepState, reason: Reason
 ) -> None:
-    kept = {"restarts": ()} if "restarts" in mended or "ready" not in mended else {"restarts": RESTARTS}
-    d = release(ready="ready" in mended, status=in_step(paused=False, **kept))
+    kept = {"restarts": ()} if "restarts" in fixed or "ready" not in fixed else {"restarts": RESTARTS}
+    d = release(ready="ready" in fixed, status=in_step(paused=False, **kept))
     found = {
         "drained": Routed(False, "requests that run get a minute", timed=True),
         "pinned": PENDING,
         "routed": Routed(False, "another manager writes HTTPRoute llama", contested=True),
     }
-    after, answer = table.judge(d, step_of(d, **{name: each for name, each in found.items() if name not in mended}))
+    after, answer = table.judge(d, step_of(d, **{name: each for name, each in found.items() if name not in fixed}))
     assert isinstance(answer, Waiting | Failed)
     assert (after.sub.current_step_state, answer.reason) == (state, reason)
     assert not after.concluded, "the step machine gives the verdict"

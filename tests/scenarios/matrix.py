@@ -166,7 +166,7 @@ class Release(Staged):
             assert self.world.leader_uids() == self.leaders, "the way back restarts nothing"
 
     def assert_left(self, version: str, *, waits: bool) -> None:
-        """Nobody is in care of the LWS any more, which runs ``version``: whatever was borrowed is back, and a version
+        """No Rollout manages the LWS any more, which runs ``version``: whatever was changed is restored, and a version
         that ``waits`` is held and told of.
         """
         world = self.world

@@ -1,4 +1,4 @@
-"""What is told of autoscalers: who cannot be held, who writes over a hold, and what a Rollout that is gone has left."""
+"""What is told of autoscalers: who cannot be held, who writes over a hold, and what a deleted Rollout has left."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_what_a_rollout_that_is_gone_held_the_next_one_gives_back(world: W
     await world.rest()
     world.create_rollout(*STEPS)
     world.start_controller()
-    told = f"{AUTOSCALER} carried what a Rollout that is gone (UID {uid}) had written; it is given back"
+    told = f"{AUTOSCALER} carried what a deleted Rollout (UID {uid}) had written; it is restored"
     if restored:
         await world.until_state("Healthy")
         await world.rest()

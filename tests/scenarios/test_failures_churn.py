@@ -148,7 +148,7 @@ async def test_a_promotion_tells_of_a_group_that_crashes_and_goes_on_with_it(wor
     await world.until_state("Stalled")
     assert world.status["phase"] == "Progressing"
     # What failed there recovers, and the release is over: it has only waited.
-    await world.until(lambda: _mended(world), "group 0 at the new version")
+    await world.until(lambda: _fixed(world), "group 0 at the new version")
     await world.until_state("Healthy", seconds=900)
 
 
@@ -168,7 +168,7 @@ async def test_a_group_that_cannot_be_renewed_stays_as_it_was(world: World) -> N
     assert world.groups() == {0: "v1", 1: "v2", 2: "v2", 3: "v2"}
 
 
-def _mended(world: World) -> bool:
+def _fixed(world: World) -> bool:
     """Take the fault off the pods of group 0 as they come; True once they are ready."""
     for name in ("llama-0", "llama-0-1"):
         pod = world.get(PODS, name)

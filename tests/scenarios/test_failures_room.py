@@ -134,7 +134,7 @@ QUEUED: dict[str, tuple[dict[str, Any], str, bool]] = {
     "not judged yet": ({}, f"waits in Kueue: {NAMED}", True),
     "too big": (
         {"conditions": [condition("QuotaReserved", "False", "ExceedsMaxQuota", "needs 64, the queue has 32")]},
-        f"cannot be admitted by Kueue as it is, and waiting will not mend that: {NAMED}, ExceedsMaxQuota: needs 64, the"
+        f"cannot be admitted by Kueue as it is, and waiting will not fix that: {NAMED}, ExceedsMaxQuota: needs 64, the"
         " queue has 32",
         True,
     ),

@@ -147,7 +147,7 @@ async def test_a_release_that_no_old_group_is_left_of_ends_by_itself(world: Worl
     world.set_image("v2")
     await over(world, "v2", "HoldReleased")
     world.set_image("v1")
-    await world.until(lambda: world.groups() == {0: "v1!"}, "the group is made anew")
+    await world.until(lambda: world.groups() == {0: "v1!"}, "the group is recreated")
     world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: None}}})
     await over(world, "v1")
     world.set_image("v3")
@@ -158,7 +158,7 @@ async def test_a_release_that_no_old_group_is_left_of_ends_by_itself(world: Worl
     assert_given_back(world, before)
 
 
-async def test_an_lws_of_which_no_group_ever_served_is_mended_in_place_step_by_step(world: World) -> None:
+async def test_an_lws_of_which_no_group_ever_served_is_fixed_in_place_step_by_step(world: World) -> None:
     world.create_workload(replicas=3)
     template = world.lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     broken = template | {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
@@ -166,8 +166,8 @@ async def test_an_lws_of_which_no_group_ever_served_is_mended_in_place_step_by_s
     world.create_rollout({"replicas": "50%", "pause": {}}, {"replicas": "100%"}, canary=IN_PLACE.words)
     world.start_controller()
     await world.until_state("Healthy")
-    mended = template | {"metadata": {"annotations": {f"{PREFIX}fail": None}}}
-    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": mended}})
+    fixed = template | {"metadata": {"annotations": {f"{PREFIX}fail": None}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": fixed}})
     world.set_image("v2")
     await step(world, 1)
     tags = [world.groups()[ordinal] for ordinal in range(3)]

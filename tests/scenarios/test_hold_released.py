@@ -51,7 +51,7 @@ async def test_the_lws_is_held_again_once_its_own_roll_is_over(world: World, res
     await resting(world)
     await waiting_for_approval(world)
     if restarted:
-        # Killed right after the strategy was given back, and gone while the annotation goes.
+        # Killed right after the strategy was restored, and gone while the annotation goes.
         release(world)
         await world.until(lambda: partition(world) < HOLD)
         world.stop_controller()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.looptime
 ADMITTED = [condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")]
 OUTSIDE = (
     "group 1 of llama runs outside Kueue's quota, and Kueue evicts it after its own timeout (waitForPodsReady), ready"
-    " or not: it lets leaders of the old version go while a version waits. That ends when the group is next made anew"
+    " or not: it lets leaders of the old version go while a version waits. That ends when the group is next recreated"
     " after the release"
 )
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.looptime
 
 COPY = (
     "LeaderWorkerSet llama is a copy that MultiKueue (multikueue) has made: what is changed here is lost, with all"
-    " groups, when it is made anew. Have it released in a queue without MultiKueue (docs/multikueue.md), and delete"
+    " groups, when it is recreated. Have it released in a queue without MultiKueue (docs/multikueue.md), and delete"
     " this Rollout"
 )
 
@@ -58,7 +58,7 @@ def dispatched(where: str, *, by: str = "admission check dispatch", here: str = 
     to = f"about to be dispatched to {where}" if where == "another cluster" else f"dispatched to {where}"
     return (
         f"LeaderWorkerSet llama is {to} by MultiKueue ({by}): its groups run there, from a copy that follows neither"
-        " template nor partition. A version applied here comes to all groups at once when the copy is made anew, which"
+        " template nor partition. A version applied here comes to all groups at once when the copy is recreated, which"
         " a single lost group can cause. To release in steps, have the LeaderWorkerSet in each cluster, in a queue"
         f" without that check: docs/multikueue.md{here}"
     )

@@ -150,7 +150,7 @@ async def test_a_deleted_record_is_told(world: World) -> None:
     await world.until_state("AwaitingApproval")
 
 
-@tells({Reason.ADOPTING: "LeaderWorkerSet llama was made anew; the canary goes as soon as a group of it is ready"})
+@tells({Reason.ADOPTING: "LeaderWorkerSet llama was recreated; the canary goes as soon as a group of it is ready"})
 async def test_a_canary_serves_until_the_lws_that_was_made_anew_does(world: World) -> None:
     await at_rest(world)
     await waiting_for_approval(world)

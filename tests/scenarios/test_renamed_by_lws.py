@@ -1,4 +1,4 @@
-"""LWS is upgraded and calls the version that runs by another revision; then all groups are made anew with that one."""
+"""LWS is upgraded and calls the version that runs by another revision; then all groups are recreated with that one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def resting(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 async def rolled(world: World, before: set[str]) -> None:
-    await world.until(lambda: not before & set(world.leader_uids().values()), "all groups are made anew")
+    await world.until(lambda: not before & set(world.leader_uids().values()), "all groups are recreated")
 
 
 async def can_go_back(world: World, revision: str) -> None:
@@ -73,7 +73,7 @@ async def test_a_hold_released_by_hand_comes_back_once_all_groups_have_gone_over
 ) -> None:
     revision, old = await resting(world, monkeypatch), set(world.leader_uids().values())
     release(world)
-    await world.until(lambda: set(world.leader_uids().values()) - old, "a group is made anew")
+    await world.until(lambda: set(world.leader_uids().values()) - old, "a group is recreated")
     if not early:
         await rolled(world, old)
         await world.rest()

@@ -113,7 +113,7 @@ async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_
     assert_stalled(world, Reason.POD_STUCK_TERMINATING, STUCK, phase="Healthy")
     assert hold_record(world) != before
     world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
-    await world.until(lambda: hold_record(world) == before, "everything is given back")
+    await world.until(lambda: hold_record(world) == before, "everything is restored")
 
 
 async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_picker_may_choose(world: World) -> None:

@@ -91,7 +91,7 @@ async def test_a_service_that_is_applied_again_as_a_release_had_pinned_it_is_giv
         world.start_controller()
         await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout is gone")
     else:
-        await world.until(lambda: hold_record(world) == before, "the Service is given back")
+        await world.until(lambda: hold_record(world) == before, "the Service is restored")
         await world.until_state("Aborted")
     assert hold_record(world) == before
 

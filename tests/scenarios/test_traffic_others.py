@@ -164,7 +164,7 @@ def again(world: World, *steps: dict[str, Any], by: Provider = BY_ROUTE) -> None
     world.start_controller()
 
 
-LEFT = "carried what a Rollout that is gone (UID {uid}) had written; it is given back"
+LEFT = "carried what a deleted Rollout (UID {uid}) had written; it is restored"
 
 
 @pytest.mark.parametrize("by", [BY_ROUTE, pytest.param(BY_POOLS, marks=pytest.mark.long)], ids=str)
@@ -228,14 +228,12 @@ async def test_a_rollout_of_another_lws_leaves_pinned_what_leads_to_two_versions
     world.start_controller()
     await world.until(lambda: world.status_of("other").get("phase") == "Healthy")
     await world.rest()
-    left = (
-        f"of a Rollout that is gone: Service {SERVICE}, which it had pinned, stays pinned to groups of LeaderWorkerSet"
-    )
+    left = f"of a deleted Rollout: Service {SERVICE}, which it had pinned, stays pinned to groups of LeaderWorkerSet"
     left += f" {NAME} until pod {CANARY}-0 of LeaderWorkerSet {CANARY} is gone; a Rollout for that LeaderWorkerSet ends"
     assert world.status_of("other")["message"] == f"{left} what it had begun"
     world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"finalizers": None}})
     world.delete(LEADER_WORKER_SETS, CANARY)
-    await world.until(lambda: hold_record(world) == before, "given back")
+    await world.until(lambda: hold_record(world) == before, "restored")
 
 
 async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(world: World) -> None:
@@ -246,7 +244,7 @@ async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(worl
     await waiting_for_approval(world)
     await rolls_without_its_rollout(world)
     again(world, steps)
-    await world.until(lambda: hold_record(world) == before, "given back")
+    await world.until(lambda: hold_record(world) == before, "restored")
     world.patch_rollout({"strategy": {"canary": {"capacity": "InPlace"}}})
     world.set_image("v3")
     await world.until_state("AwaitingApproval")
@@ -255,8 +253,8 @@ async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(worl
 
 @tells(
     events={
-        EventReason.RESTORED: "Service llama-api carried what a Rollout that is gone (UID an-old-one) had written; it"
-        " is given back"
+        EventReason.RESTORED: "Service llama-api carried what a deleted Rollout (UID an-old-one) had written; it"
+        " is restored"
     }
 )
 async def test_a_service_that_was_left_pinned_is_freed_at_rest(world: World) -> None:

@@ -46,7 +46,7 @@ async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_
     await world.until(lambda: world.status_of("other").get("phase") == "Healthy", "the other LWS is adopted")
     assert partition(world, "other") == HOLD
     await world.rest()
-    told = f"of a Rollout that is gone: HTTPRoute {ROUTE} still carries what it had written"
+    told = f"of a deleted Rollout: HTTPRoute {ROUTE} still carries what it had written"
     assert world.status_of("other")["message"].startswith(told)
     template = {"spec": {"containers": world.containers.of("v2")}}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}}, "other")
@@ -58,7 +58,7 @@ async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_
     world.refuse = lambda _: None
     abort = {"status": {"requestedAction": {"type": "Abort", "id": "enough"}}}
     world.patch(ROLLOUTS, "other", abort, "status")
-    await world.until(lambda: hold_record(world) == before, "given back")
+    await world.until(lambda: hold_record(world) == before, "restored")
 
 
 @pytest.mark.one_in(2)

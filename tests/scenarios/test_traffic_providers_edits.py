@@ -107,7 +107,7 @@ async def test_a_third_template_takes_the_second_ones_requests_back_before_it_st
         await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
         await m.step(1)
         assert await m.shares() == shared(0.2)
-        # What the first release has given back itself nobody has written over.
+        # What the first release has restored itself nobody has written over.
         assert [event.note for event in m.world.events if event.reason == "RouteReset"] == []
         await m.finish()
         assert set(m.world.groups().values()) == {"v3"}

@@ -96,7 +96,7 @@ OBSTACLES: dict[str, tuple[Provider, Act, Reason, str]] = {
         BY_POOLS,
         borrowed_by_another(INFERENCE_POOLS, CANARY_POOL),
         Reason.POOL_PROBLEM,
-        "InferencePool llama-pool-canary is borrowed by another Rollout (UID {other}); name another one in"
+        "InferencePool llama-pool-canary is pinned by another Rollout (UID {other}); name another one in"
         " trafficRoutings, or delete that Rollout",
     ),
     "canary pool of nobody": (

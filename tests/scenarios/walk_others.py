@@ -62,7 +62,7 @@ class Others(Staged):
             self.lent[f"{resource.kind} {name}"] = merge_patch(spec, edit), labels, {**annotations, "team": "chat"}
 
     def reapply_shared(self, number: int) -> None:
-        """The user's manifest once more, whatever a release has made of it; made anew where it is gone."""
+        """The user's manifest once more, whatever a release has made of it; recreated where it is gone."""
         resource, name = self._shared(number)
         spec, labels, annotations = self.lent.get(f"{resource.kind} {name}") or self.made[resource, name]
         live = self.world.get(resource, name)
@@ -149,4 +149,4 @@ class Others(Staged):
         super().assert_clean(version)
         autoscaler = self.world.get(HORIZONTAL_POD_AUTOSCALERS, scaled.AUTOSCALER)
         marks = ((autoscaler or {}).get("metadata") or {}).get("annotations") or {}
-        assert not [key for key in marks if KEYS.owns(key)], f"the autoscaler is not given back: {marks}"
+        assert not [key for key in marks if KEYS.owns(key)], f"the autoscaler is not restored: {marks}"

@@ -1,4 +1,4 @@
-"""HTTPRoutes: what others changed of ours is told and mended, and what they changed beside it is kept."""
+"""HTTPRoutes: what others changed of ours is told and fixed, and what they changed beside it is kept."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class TestDrift:
         route = http_route(rule(stable_ref("a"), stable_ref("c"), name="api"), rule(stable_ref("c"), path="/x"))
         return copy.deepcopy(dict(routed(route, A, KEYS, OURS, Split(20, (TESTER,)))))
 
-    def test_a_weight_of_ours_that_others_set_is_told_and_mended(self) -> None:
+    def test_a_weight_of_ours_that_others_set_is_told_and_fixed(self) -> None:
         live = self.live()
         ref_of(live, "a-canary")["weight"] = 50
         assert drifted(live, A, KEYS) == ("rule api: Service/a-canary:8000 has weight 50, not 20",)
         assert routed(live, A, KEYS, OURS, Split(20, (TESTER,))) == self.live()
 
-    def test_an_apply_of_the_users_manifest_is_told_and_mended(self) -> None:
+    def test_an_apply_of_the_users_manifest_is_told_and_fixed(self) -> None:
         live = self.live()
         live["spec"]["rules"] = [rule(stable_ref("a"), stable_ref("c"), name="api"), rule(stable_ref("c"), path="/x")]
         assert drifted(live, A, KEYS) == (

@@ -107,7 +107,7 @@ def test_what_a_rollout_that_is_gone_had_made_is_left_to_the_garbage_collector()
     assert (left.deleted_uids, [*left.take_back(A, "llama", "gone")]) == ((), [])
 
 
-# What a Rollout that is gone has pinned
+# What a deleted Rollout has pinned
 
 BY_LWS, TO_CANARY = {LWS_NAME: "llama"}, {LWS_NAME: "llama-canary"}
 BY_REVISION = {LWS_NAME: "llama", LWS_REVISION: OLD}

@@ -197,4 +197,4 @@ class TestPools:
         assert "InferencePool llama selects no leader" in said(self.pool(app="x"), ours)
         assert "besides llama" in said(self.pool(), ours | {"decode": [leader("decode")]})
         hold_record = pools.pin(self.pool(), B, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders"))
-        assert "borrowed by another Rollout" in said(hold_record, ours)
+        assert "pinned by another Rollout" in said(hold_record, ours)

@@ -1,4 +1,4 @@
-"""Services: pinned and given back exactly, their copies, and which of them no release can use."""
+"""Services: pinned and restored exactly, their copies, and which of them no release can use."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class TestProblem:
             (service(type="ExternalName"), "ExternalName"),
             (service(selector={}), "has no selector"),
             (service(selector={"app": "other"}), "selects no leader of LeaderWorkerSet llama (app=other)"),
-            (pin(service(), B, KEYS, STABLE), f"borrowed by another Rollout (UID {B})"),
+            (pin(service(), B, KEYS, STABLE), f"pinned by another Rollout (UID {B})"),
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )

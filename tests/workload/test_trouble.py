@@ -216,7 +216,7 @@ def test_a_leader_that_carries_no_size_is_told_with_what_to_do() -> None:
     assert (found.severity, found.reason, found.pod) == (3, "WrongSize", "llama-0")
     assert found.message == (
         'annotation leaderworkerset.sigs.k8s.io/size of pod llama-0 (leader) says "x", which is no number: delete the'
-        " pod to have group 0 made anew"
+        " pod to have group 0 recreated"
     )
 
 

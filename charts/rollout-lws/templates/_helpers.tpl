@@ -1,5 +1,5 @@
 {{/*
-Names are fixed: a cluster has one installation, whose ClusterRoles and definitions are everybody's, and the command
+Names are fixed: a cluster has one installation, whose ClusterRoles and definitions all namespaces share, and the command
 line looks for it by them.
 */}}
 {{- define "rollout-lws.name" -}}

@@ -19,7 +19,7 @@ _PATH = re.compile(
     r"(?:/(?P<name>[^/]+)(?:/[^/]+)?)?"
 )
 _VERBS = {"GET": "read", "PATCH": "write", "POST": "write", "PUT": "write", "DELETE": "delete"}
-_NOBODY = 'User "system:anonymous"'
+_ANONYMOUS = 'User "system:anonymous"'
 _ACTIONS = "promote, abort, retry, pause and resume"
 
 
@@ -28,7 +28,7 @@ def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
     message = str(status.get("message") or f"the API server answered {code}")
     if code == 401:
         message += "; log in again, or check the kubeconfig's user"
-    elif code == 403 and _NOBODY in message:
+    elif code == 403 and _ANONYMOUS in message:
         message += "; the request had no login: check the kubeconfig's user"
     elif code == 403:
         message += _advice(message)

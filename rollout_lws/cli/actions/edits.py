@@ -97,7 +97,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
 @_force
 @with_target
 def restart(name: str, force: bool, target: Target) -> None:
-    """Release the version of Rollout NAME's LWS once more, so that each of its groups is made anew, step by step."""
+    """Release the version of Rollout NAME's LWS once more, so that each of its groups is recreated, step by step."""
 
     def edit(seen: Seen) -> tuple[versions.Operations, str]:
         if seen.live != seen.stable:

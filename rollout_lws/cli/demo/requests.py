@@ -197,7 +197,7 @@ def given_back(before: Listing, after: Listing, routing: Routing) -> Check:
     changed = [f"{kind} {name}" for kind, name, was, now in named if _written(was, name) != _written(now, name)]
     every = ", ".join(f"{kind} {name}" for kind, name, _, _ in named)
     return Check(
-        not changed, "what was borrowed is as before", every if not changed else f"changed: {', '.join(changed)}"
+        not changed, "what was changed is as before", every if not changed else f"changed: {', '.join(changed)}"
     )
 
 

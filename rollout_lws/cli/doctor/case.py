@@ -266,7 +266,7 @@ class Case:
         return f"{self.share} of requests go to the new version"
 
     @property
-    def nobody_yet(self) -> str:
+    def no_user_yet(self) -> str:
         """For problems that block releases but no requests."""
         return f"no user: {self.standing}; no version can be released"
 
@@ -307,8 +307,8 @@ class Case:
         at = found.field if name in _NAMING else None
         if at is not None and at.kind and f"{at.kind}/{at.name}" != about:
             about, steps = f"{at.kind}/{at.name}", (self.kubectl(f"get {at.kind.lower()} {at.name} -o yaml"),)
-        goes_on = "it goes on by itself as soon as that is mended"
-        return Link(name, State.BROKEN, about, found.message, self.nobody_yet, goes_on, (*steps,))
+        goes_on = "it goes on by itself as soon as that is fixed"
+        return Link(name, State.BROKEN, about, found.message, self.no_user_yet, goes_on, (*steps,))
 
 
 def _words(write: Write) -> str:

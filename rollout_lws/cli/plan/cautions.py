@@ -159,7 +159,7 @@ def _kueue(d: Draft) -> Iterator[str]:
     yield (
         f"keep the release shorter than Kueue's waitForPodsReady ({minutes} min by default), or have that switched off"
         " (feature gate DisableWaitForPodsReady, or recoveryTimeout 0s): while a version waits, Kueue lets leaders of"
-        " the old one that are made anew go outside its quota, and evicts them after that time though they are ready"
+        " the old one that are recreated go outside its quota, and evicts them after that time though they are ready"
     )
     yield from _told(kueue_ends_first(d.stable.workload, deadline_seconds(d)))
 

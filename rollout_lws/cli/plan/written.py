@@ -47,7 +47,7 @@ def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
 
 def _own(d: Draft) -> Iterator[Planned]:
     name, group = d.o.rollout.metadata.name, d.keys.group
-    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until all is given back")
+    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until all is restored")
     yield Planned(batch_releases(group), name, _MADE, "the record of the release; gone at its end")
     stable = d.status.stable.template_hash if d.status.stable else ""
     new = "<hash>" if d.version.template_hash == stable else d.version.template_hash
@@ -83,7 +83,7 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
     names = named(settings(d))
     if names is None:
         return
-    yield Planned(SERVICES, names.service, _PATCH, "its selector is pinned to one version; given back")
+    yield Planned(SERVICES, names.service, _PATCH, "its selector is pinned to one version; restored")
     copy = canary_service_name(names.service)
     yield Planned(SERVICES, copy, ("create", "delete"), "the same for the new version; gone at the end")
     # With one LWS, the promotion begins after the traffic split has ended.
@@ -96,10 +96,10 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
             spec = spec_of(resource.kind)
             if spec is not None:
                 verbs = _PATCH if not spec.copies else _MADE if len(splits) > 1 else ("create", "delete")
-                end = "gone at the end" if spec.copies else "given back"
+                end = "gone at the end" if spec.copies else "restored"
                 yield Planned(resource, written_name(spec, name), verbs, f"{weights}; {end}")
     for pool in filter(None, (names.stable_pool, names.canary_pool)):
-        yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; given back")
+        yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; restored")
 
 
 def _autoscalers(d: Draft) -> Iterator[Planned]:
@@ -107,5 +107,5 @@ def _autoscalers(d: Draft) -> Iterator[Planned]:
         held = hpa_bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.capacity.pins_replicas)
         if hpa_bounds.scaled_workload(live) == d.stable.name and held != live:
             low, high = hpa_bounds.bounds(held)
-            why = f"held at minReplicas {low}, maxReplicas {high}; given back"
+            why = f"held at minReplicas {low}, maxReplicas {high}; restored"
             yield Planned(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], _PATCH, why)

@@ -130,7 +130,7 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if is_recreated(rollout, pinned):
         lws = rollout["spec"]["workloadRef"]["name"]
-        return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and made anew")
+        return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and recreated")
     if not_seen(rollout, pinned):
         return None
     seen = status.get("observedTemplateHash")

@@ -166,7 +166,7 @@ def _detachment(group: str, rollout: Object, place: Place, workloads: Workloads)
     if (lws["metadata"].get("annotations") or {}).get(made.keys.release_hold) == "true":
         note = OPEN
     elif fate is Fate.BACK and recorded_capacity(rollout).updates_regular:
-        note = "the groups that it has renewed are made anew for that"
+        note = "the groups that it has renewed are recreated for that"
     return replace(
         made,
         fate=fate,
@@ -213,7 +213,7 @@ def _orphans(group: str, named: set[Place], workloads: Workloads) -> Iterable[De
         roll = pending_roll(lws, group, wanted=workloads.wanted.get(place, ""), running=running)
         runs = running[0] if len(set(running)) == 1 else ""
         replicas = int(lws["spec"].get("replicas", 1))
-        note = "a Rollout that is gone has left it held"
+        note = "a deleted Rollout has left it held"
         yield Detachment(group, place[0], "", place[1], runs=runs, replicas=replicas, roll=roll, note=note)
 
 

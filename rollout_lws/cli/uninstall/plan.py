@@ -48,7 +48,7 @@ def refusal(plan: Plan) -> str:
         start = f"see kubectl -n {at.namespace} describe pods" if at.wanted else _scaling(at)
         return (
             f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and only a controller can"
-            f" give back what {_count(bound)}: {start}. If it can run there no more, {_elsewhere(plan)}"
+            f" restore what {_count(bound)}: {start}. If it can run there no more, {_elsewhere(plan)}"
         )
     if plan.guarded and plan.detachments and not at.available:
         return (
@@ -78,7 +78,7 @@ def _bound(plan: Plan) -> list[Detachment]:
 
 
 def _count(bound: list[Detachment]) -> str:
-    return "1 Rollout has borrowed" if len(bound) == 1 else f"{len(bound)} Rollouts have borrowed"
+    return "1 Rollout has changed" if len(bound) == 1 else f"{len(bound)} Rollouts have changed"
 
 
 def _scaling(at: Controller) -> str:

@@ -93,7 +93,7 @@ def restore(d: Draft) -> tuple[Draft, bool]:
         return d, d.status.autoscalers is None
     before = len(d.writes)
     for live in d.o.autoscalers.objects:
-        d, writes = _patch(d, live, _users(d, live), "given back")
+        d, writes = _patch(d, live, _users(d, live), "restored")
         d = d.write(writes)
     nothing_left = len(d.writes) == before
     if d.persist is not Persist.BEFORE_WRITES and d.status.autoscalers is not None:
@@ -184,7 +184,7 @@ def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Draft, t
     if writes and left:
         d = d.event(
             EventReason.RESTORED,
-            f"{_ref(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
+            f"{_ref(live)} carried what a deleted Rollout (UID {', '.join(left)}) had written; it is restored",
             warning=True,
         )
     return d, writes

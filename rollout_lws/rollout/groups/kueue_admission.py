@@ -78,7 +78,7 @@ def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:
     return (
         f"{outside_quota(lws, outside)}, and Kueue evicts {'it' if one else 'them'} after its own timeout"
         " (waitForPodsReady), ready or not: it lets leaders of the old version go while a version waits. That ends when"
-        f" {'the group is' if one else 'they are'} next made anew after the release"
+        f" {'the group is' if one else 'they are'} next recreated after the release"
     )
 
 

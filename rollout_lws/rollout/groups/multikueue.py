@@ -31,7 +31,7 @@ def copied_from_another_cluster(d: Draft) -> Refusal | None:
     return Refusal(
         Reason.MULTIKUEUE,
         f"{d.stable.called} is a copy that MultiKueue ({origin}) has made: what is changed"
-        " here is lost, with all groups, when it is made anew. Have it released in a queue without MultiKueue"
+        " here is lost, with all groups, when it is recreated. Have it released in a queue without MultiKueue"
         f" ({_PAGE}), and delete this Rollout",
         FieldRef("metadata.labels", d.kind, d.stable.name),
     )
@@ -55,7 +55,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
         Reason.MULTIKUEUE,
         f"{d.called} is {'' if found.clusters else 'about to be '}dispatched to {found.where} by MultiKueue"
         f" ({by}): its groups run there, from a copy that follows neither template nor partition. A version applied"
-        " here comes to all groups at once when the copy is made anew, which a single lost group can cause. To release"
+        " here comes to all groups at once when the copy is recreated, which a single lost group can cause. To release"
         f" in steps, have the {d.kind} in each cluster, in a queue without that check: {_PAGE}{told}",
         FieldRef("metadata.labels", d.kind, name),
     )

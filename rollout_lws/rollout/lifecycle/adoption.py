@@ -74,7 +74,7 @@ def add_finalizer(d: Draft) -> Draft | None:
         meta.namespace,
         meta.name,
         body,
-        "nothing borrowed may be left behind",
+        "nothing that a release changed may be left behind",
         meta.resource_version,
     )
     # The response to this patch triggers the reconcile that writes the status, with the new resourceVersion.
@@ -157,11 +157,11 @@ def _replaced(d: Draft) -> Draft:
     kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
     if not serving and kept and d.replicas:
         d = route.carry_all(d)
-        message = f"{d.called} was made anew; the canary goes as soon as a group of it is ready"
+        message = f"{d.called} was recreated; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
     if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
         # Restoring the earlier LWS's objects may fail for long; the pending version must be held meanwhile.
-        d = write_hold(d, f"the {d.kind} is in care before what was borrowed is given back")
+        d = write_hold(d, f"the {d.kind} is in care before what was changed is restored")
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
     d, giving = orphaned_annotations.take_back(d)
@@ -169,7 +169,7 @@ def _replaced(d: Draft) -> Draft:
         # The orphaned canary had traffic weight until now, so requests are still running there.
         d = d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
     if giving:
-        waits = "giving back what a Rollout that is gone had borrowed"
+        waits = "restoring what a deleted Rollout had changed"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
     d, emptied = route.withdraw(d)
     if not emptied.done:

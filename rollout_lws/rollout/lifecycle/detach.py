@@ -159,7 +159,7 @@ def _let_go(d: Draft) -> Draft:
     meta = d.o.rollout.metadata
     others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
     body, resource = {"metadata": {"finalizers": others or None}}, rollouts(d.keys.group)
-    patch = Patch(resource, meta.namespace, meta.name, body, "everything is given back", meta.resource_version)
+    patch = Patch(resource, meta.namespace, meta.name, body, "everything is restored", meta.resource_version)
     return d.write((patch,)).but(persist=Persist.NOT)
 
 

@@ -32,15 +32,13 @@ def settle(d: Draft) -> Draft:
         raise LookupError("a workload at rest has been adopted")
     d, giving = orphaned_annotations.take_back(d)
     if giving:
-        return d.reconciling(
-            Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
-        )
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, "restoring what a deleted Rollout had changed")
     pinned = orphaned_annotations.left_pinned(d)
     d = d.wake(pinned.until)
     if pinned.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, pinned.message)
     if not pinned.done:
-        told = f"giving back what a Rollout that is gone had borrowed: {pinned.message}"
+        told = f"restoring what a deleted Rollout had changed: {pinned.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
     # The status was forged or lost during a release, or another manager reapplied what the release wrote.
@@ -48,7 +46,7 @@ def settle(d: Draft) -> Draft:
     if restored.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
-        told = f"giving back what a release had borrowed: {restored.message}"
+        told = f"restoring what a release had changed: {restored.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     refusal = invalid_spec(d)
     if refusal and not pending(d):

@@ -109,7 +109,7 @@ def follow_revision(d: Draft) -> Draft:
     return d.event(
         EventReason.REVISION_RENAMED,
         f"revision {runs} is stable instead of {stable.revision}: {d.stable.called} calls"
-        " the unchanged version so, and all its groups were made anew with it",
+        " the unchanged version so, and all its groups were recreated with it",
     )
 
 

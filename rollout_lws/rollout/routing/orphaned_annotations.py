@@ -31,7 +31,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
         if not annotated.concerns(deleted_uid, here):
             d = _take_back_last(d, deleted_uid)
             continue
-        writes = [*annotated.take_back(deleted_uid, here, "the Rollout that wrote it is gone")]
+        writes = [*annotated.take_back(deleted_uid, here, "the Rollout that wrote it was deleted")]
         waits = waits or bool(writes)
         if not writes or any(_is_written(d, each) for each in writes):
             # Or another rule of this decision has done so already.
@@ -57,7 +57,7 @@ def take_back_last(d: Draft) -> Draft:
 def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
     annotated, here = d.o.marked, d.o.rollout.spec.workload_ref.name
     pinned = {(each.selecting.resource, each.name) for each in annotated.kept(deleted_uid, here)}
-    for write in annotated.take_back(deleted_uid, here, "the Rollout that wrote it is gone"):
+    for write in annotated.take_back(deleted_uid, here, "the Rollout that wrote it was deleted"):
         if _is_written(d, write):
             continue
         what = f"{write.resource.kind} {write.name}"
@@ -75,7 +75,7 @@ def _is_written(d: Draft, write: Write) -> bool:
 
 
 def _given_back(deleted_uid: str, what: str) -> str:
-    return f"{what} carried what a Rollout that is gone (UID {deleted_uid}) had written; it is given back"
+    return f"{what} carried what a deleted Rollout (UID {deleted_uid}) had written; it is restored"
 
 
 def left_pinned(d: Draft) -> Routed:
@@ -98,7 +98,7 @@ def others_left(d: Draft) -> str:
     kept = next((each for each in _all_kept(d) if each.pods and not _routes_by(d, each)), None)
     told = [_others_refused(d)]
     if kept is not None:
-        told.append(f"of a Rollout that is gone: {_kept(d, kept)}; a Rollout for that {d.kind} ends what it had begun")
+        told.append(f"of a deleted Rollout: {_kept(d, kept)}; a Rollout for that {d.kind} ends what it had begun")
     return "; ".join(filter(None, told))
 
 
@@ -108,7 +108,7 @@ def _others_refused(d: Draft) -> str:
     if not left:
         return ""
     return (
-        f"of a Rollout that is gone: {', '.join(left)} still carries what it had written; the controller tries to give"
+        f"of a deleted Rollout: {', '.join(left)} still carries what it had written; the controller tries to give"
         f" it back every {TRIED_AGAIN_SECONDS} s, and its log says what refuses that"
     )
 

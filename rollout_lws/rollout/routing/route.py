@@ -90,10 +90,10 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     if unsaid:
         # The plan was edited during the release: the current weights stay until the user corrects it.
         return set_traffic(d, message=unsaid), Routed(False, unsaid)
-    nobody = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
-    if nobody and not any(each.modified for each in states):
+    unused = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
+    if unused and not any(each.modified for each in states):
         # Later passes ask the routers that accepted the route before our first write: there would be none.
-        return set_traffic(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
+        return set_traffic(d, desired=recorded(wanted), message=unused), Routed(False, unused)
     refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
         return set_traffic(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
@@ -127,13 +127,13 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
             d = set_traffic(d, since=d.now, applied=None)
         d = d.persist_later(brief=_is_recorded(d) and not (why or again))
         return d, Routed(False, why or f"{writing} is being written")
-    refused = next(filter(None, (each.unaccepted for each in states)), "") or nobody
+    refused = next(filter(None, (each.unaccepted for each in states)), "") or unused
     if split.reaches_new:
         refused = refused or pools.canary_unaccepted(facts)
     if refused:
         written = (written_lately(d, each.live) for state in states for each in state.objects)
         lately = (moment for moment in written if moment is not None)
-        d = d.brief_until(next(lately, None) if _is_recorded(d) and not nobody else None)
+        d = d.brief_until(next(lately, None) if _is_recorded(d) and not unused else None)
         return set_traffic(d, desired=recorded(wanted), message=refused), Routed(False, refused)
     if given and record.applied != recorded(split):
         d = set_traffic(d, since=d.now, applied=recorded(split))

@@ -42,7 +42,7 @@ async def _cut(stage: Stage, leader: Candidate) -> None:
     await stage.ask("cut", door=leader.door)
 
 
-async def _mended(stage: Stage, leader: Candidate) -> None:
+async def _fixed(stage: Stage, leader: Candidate) -> None:
     await stage.ask("mend", door=leader.door)
 
 
@@ -51,7 +51,7 @@ FATES = (
     Fate("ends in order (SIGTERM)", _sent(signal.SIGTERM), runs_out=False),
     Fate("killed (SIGKILL)", _sent(signal.SIGKILL)),
     Fate("stopped and continued (SIGSTOP, SIGCONT)", _sent(signal.SIGSTOP), _sent(signal.SIGCONT)),
-    Fate("cut off from the network", _cut, _mended),
+    Fate("cut off from the network", _cut, _fixed),
 )
 
 

@@ -193,7 +193,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
 )
 
 
-async def test_a_capacity_that_is_refused_is_mended_in_the_rollout(world: World) -> None:
+async def test_a_capacity_that_is_refused_is_fixed_in_the_rollout(world: World) -> None:
     await at_rest(world, *PLAIN, canary=dict(SURGE.words))
     queued(world)
     world.set_image("v2")

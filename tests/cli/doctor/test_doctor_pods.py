@@ -388,7 +388,7 @@ async def test_what_a_queue_will_never_admit_is_broken(world: World) -> None:
     await world.until(lambda: world.get(PODS, LEADER) is not None)
     queue(world, conditions=[condition("QuotaReserved", "False", "ExceedsMaxQuota", "too large")])
     await world.sleep(5)
-    assert_names(await broken(world), Name.SCHEDULING, f"Pod/{LEADER}", "waiting will not mend that")
+    assert_names(await broken(world), Name.SCHEDULING, f"Pod/{LEADER}", "waiting will not fix that")
 
 
 # Pods that go

@@ -37,7 +37,7 @@ promotion   4     0     4 in 4   48    40%     0.80       0.80       1.00      4
 after       4     0     0        32            1.00                  1.00
 
 Will be written
-  Rollout llama                         changed                  its status, and a finalizer until all is given back
+  Rollout llama                         changed                  its status, and a finalizer until all is restored
   BatchRelease llama                    made, changed, deleted   the record of the release; gone at its end
   ControllerRevision llama-f769654dfe   made                     the version that runs, to be able to go back to it
   ControllerRevision llama-<hash>       made                     the new version, to be able to go back to it later

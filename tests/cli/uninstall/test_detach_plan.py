@@ -105,7 +105,7 @@ def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
     (each,) = foretold(orphan, wanted={PLACE: "rev-2"}, running=running)
     assert (each.rollout, each.workload, each.finalizer, each.roll) == ("", "llama", False, ROLLS)
     assert outlook(each) == (
-        "leaderworkerset/llama runs revision rev-1 in 4 groups; a Rollout that is gone has left it held"
+        "leaderworkerset/llama runs revision rev-1 in 4 groups; a deleted Rollout has left it held"
     )
     assert rolling(ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
     opened = lws(by="uid-gone", image=NEW, held="a version waits")
@@ -125,7 +125,7 @@ def test_a_partition_of_others_is_open_only_below_the_hold(partition: int, rolls
 def test_words_of_a_release_that_is_on() -> None:
     (each,) = foretold(WAITING, rollout(**PROGRESSING, capacity="InPlace"))
     assert outlook(each) == (
-        "its release (AwaitingApproval) goes back to revision rev-1 first; the groups that it has renewed are made anew"
+        "its release (AwaitingApproval) goes back to revision rev-1 first; the groups that it has renewed are recreated"
         " for that"
     )
     (each,) = foretold(WAITING, rollout(**PROMOTING))

@@ -59,7 +59,7 @@ def test_a_controller_that_does_not_run_is_told_before_anything_is_changed(world
     told = refused(world, "--yes")
     assert told == (
         f"nothing was changed: the controller does not run (deployment/{CONTROLLER} in namespace {HOME}), and only a"
-        f" controller can give back what 1 Rollout has borrowed: see kubectl -n {HOME} describe pods. If it can run"
+        f" controller can restore what 1 Rollout has changed: see kubectl -n {HOME} describe pods. If it can run"
         f" there no more, kubectl -n {HOME} delete deployment/{CONTROLLER} --cascade=foreground, let `rollout-lws"
         f" controller --leader-elect --leader-elect-resource-namespace {HOME}` run beside this command"
     )

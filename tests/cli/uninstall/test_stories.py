@@ -60,13 +60,13 @@ async def test_a_release_that_waits_for_approval_goes_back_and_its_version_rolls
         await there.release("1.28")
         planned = "".join(await there.uninstall("--dry-run"))
         assert "its release (AwaitingApproval) goes back to revision" in planned
-        assert ("the groups that it has renewed are made anew for that" in planned) == (example in RENEWING)
+        assert ("the groups that it has renewed are recreated for that" in planned) == (example in RENEWING)
         made = there.makes()
         assert "nginxinc/nginx-unprivileged:1.28) ROLLS in 4 groups, 1 at a time" in planned
         await there.leaves()
         await there.until(lambda: there.tags() == {"1.28"} and there.all_ready())
         assert (there.traces(), there.strategy()) == ([], own)
-        # Each regular group is made anew once; one that was renewed has come back at the stable version before.
+        # Each regular group is recreated once; one that was renewed has come back at the stable version before.
         back = 1 if example in RENEWING else 0
         assert sorted(made.values()) == [1] * (4 - back) + [2] * back
 

@@ -54,7 +54,7 @@ def _of_group(case: Case, side: Facts, elsewhere: Dispatch, group: Group) -> Lin
         about,
         "; ".join(words),
         case.users(side),
-        "each time, its copy in the worker cluster is made anew" if evictions else "it goes on when Kueue lets it",
+        "each time, its copy in the worker cluster is recreated" if evictions else "it goes on when Kueue lets it",
         (case.kubectl(f"describe workloads.kueue.x-k8s.io {workload.metadata.name}"),) if workload else (),
     )
 

@@ -51,7 +51,7 @@ def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
         f"{outside_quota(side.name, outside)}: Kueue lets leaders of the old version go while another one"
         " waits, and evicts their groups after its own timeout (waitForPodsReady), ready or not",
         case.users(side),
-        "it ends when the group is next made anew after the release"
+        "it ends when the group is next recreated after the release"
         if waits
         else "Kueue evicts the group, and it comes back within the quota; delete its leader to have that when it suits",
         # While a version waits, Kueue would not admit the next leader either.

@@ -24,14 +24,16 @@ def rollout(case: Case) -> Link:
         return found
     spec, d = case.d.o.rollout.spec, case.d
     if d.o.rollout.metadata.deletion_timestamp is not None:
-        text = "is being deleted: it gives back what it has borrowed first"
-        return Link(Name.ROLLOUT, State.WAITING, about, text, case.nobody_yet, "it goes when that is done", (describe,))
+        text = "is being deleted: it restores what it has changed first"
+        return Link(
+            Name.ROLLOUT, State.WAITING, about, text, case.no_user_yet, "it goes when that is done", (describe,)
+        )
     if spec.disabled:
         on = case.kubectl(
             f'patch {rollouts(d.keys.group)} {case.name} --type=merge -p \'{{"spec":{{"disabled":false}}}}\''
         )
         text = "is disabled by spec.disabled"
-        return Link(Name.ROLLOUT, State.WAITING, about, text, case.nobody_yet, "nothing, until it is enabled", (on,))
+        return Link(Name.ROLLOUT, State.WAITING, about, text, case.no_user_yet, "nothing, until it is enabled", (on,))
     if case.d.paused:
         text = "is paused" + (" by spec.strategy.paused" if spec.strategy.paused else " by request")
         way_on = (describe,) if spec.strategy.paused else (case.itself("resume"),)
@@ -143,7 +145,7 @@ def release(case: Case) -> Link:
             about,
             "none is on: the LeaderWorkerSet's new version waits; the links above say why",
             f"no user: {case.standing}; {case.requests}",
-            "it is released as soon as that is mended",
+            "it is released as soon as that is fixed",
         )
     return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
 

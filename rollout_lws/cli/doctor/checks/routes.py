@@ -55,7 +55,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     late = _late(case, state)
     broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
     if broken:
-        return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is mended", steps)
+        return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is fixed", steps)
     drifted = next((each for each in state.objects if each.drifted), None)
     if drifted is not None:
         text = f"another client has written over what the release wrote in {drifted.ref}: {router.spec.advice}"

@@ -56,7 +56,7 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
     if live is None:
         text = does_not_exist(selector.facts, selector.selecting.resource, selector.ref)
         users = f"all users of {selector.ref}: nothing answers them"
-        return Link(Name.SERVICE, State.BROKEN, about, text, users, "nothing, until it is made anew", steps)
+        return Link(Name.SERVICE, State.BROKEN, about, text, users, "nothing, until it is recreated", steps)
     if selector.drifted:
         text = f"another client has changed the selector that the release wrote: {selector.ignore}"
         return Link(Name.SERVICE, State.BROKEN, about, text, case.users(workload), "the controller puts it back", steps)
@@ -67,7 +67,7 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
         # Without any pods yet, there is nothing to select.
         state = State.BROKEN if known and workload.workload.replicas else State.WAITING
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
-        text = _reaches_nobody(case, selector, side)
+        text = _reaches_nothing(case, selector, side)
         return Link(Name.SERVICE, state, about, text, f"all users of {selector.ref}", by_itself, steps)
     workers = sorted(pod.metadata.name for pod in reached if not pod.is_leader)
     if workers and target(case.d) == "AsSelected":
@@ -98,7 +98,7 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
     return ok(Name.SERVICE, about, f"selects {count} pods of {side.name}")
 
 
-def _reaches_nobody(case: Case, selector: Selector, side: VersionEndpoints) -> str:
+def _reaches_nothing(case: Case, selector: Selector, side: VersionEndpoints) -> str:
     live = selector.live or {}
     selected = ",".join(f"{key}={value}" for key, value in sorted(selector.selecting.selector(live).items()))
     if marks.read(live, case.d.uid, case.d.keys) is not None:
@@ -122,7 +122,7 @@ def _new(case: Case, selector: Selector, side: VersionEndpoints, workload: Workl
         users,
         "the controller makes it, and takes the new version's share away meanwhile"
         if selector.selecting is SELECTING
-        else "nothing, until it is made anew",
+        else "nothing, until it is recreated",
         (case.kubectl(f"get {selector.selecting.resource}"),),
     )
 

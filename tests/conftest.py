@@ -41,13 +41,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_variants_to_the_long_lane(items: list[pytest.Item], seed: str) -> None:
-    """Of a test that is marked one_in(n), ``seed`` draws the one variant in n that is told by default."""
-    sampled: defaultdict[int, list[pytest.Item]] = defaultdict(list)
+    """Of a test that is marked one_in(n), ``seed`` draws the one variant in n that is told by default. With
+    of="parameter" it draws for each value of that parameter, so that each is told.
+    """
+    sampled: defaultdict[tuple[int, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
         mark = item.get_closest_marker("one_in")
-        if mark is not None and not item.get_closest_marker("long"):
-            sampled[mark.args[0]].append(item)
-    for one_in, variants in sampled.items():
+        if mark is not None and isinstance(item, pytest.Function) and not item.get_closest_marker("long"):
+            of = mark.kwargs.get("of")
+            sampled[mark.args[0], repr(item.callspec.params[of]) if of else ""].append(item)
+    for (one_in, _), variants in sampled.items():
         out = sampling.left_out((item.nodeid for item in variants), one_in, seed)
         for item in variants:
             if item.nodeid in out:

@@ -260,7 +260,7 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", ["canary", pytest.param("blueGreen", marks=pytest.mark.long)])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_the_users_bounds_come_back_whichever_way_a_release_ends(world: World, way: Way, style: str) -> None:

@@ -46,7 +46,7 @@ async def overtaken(world: World) -> None:
     await finish(world, "v3")
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 @pytest.mark.parametrize(
     "way", [finished, aborted, rolled_back, deleted, disabled, overtaken], ids=lambda way: way.__name__

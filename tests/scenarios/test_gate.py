@@ -16,7 +16,7 @@ from tests.scenarios.world import NAME, World
 pytestmark = pytest.mark.looptime
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(4, of="edit")
 @pytest.mark.parametrize(
     "edit",
     [

@@ -118,7 +118,7 @@ async def disabled(it: Release) -> None:
 Part = Callable[[Release], Awaitable[None]]
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(4, of="point")
 @EVERY_STYLE
 @EVERY_POINT
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ async def test_a_rollout_made_anew_at_rest_takes_over_without_a_restart(world: W
 OTHER = "mistral"
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(4, of="moment")
 @EVERY_STYLE
 @pytest.mark.parametrize("moment", [None, Moment.SECOND], ids=["at rest", "in mid-release"])
 async def test_another_lws_is_taken_care_of_only_after_the_first_is_free(

@@ -122,8 +122,8 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
                 problem = unclosed(expression) if room > 0 else ""
                 room -= len(expression)
                 if problem:
-                    told = f'"{expression}" is no regular expression: {problem}'
-                    yield Problem(f"{path}.matches[{number}].{member}.value", told)
+                    message = f'"{expression}" is no regular expression: {problem}'
+                    yield Problem(f"{path}.matches[{number}].{member}.value", message)
         for name in () if routed else _routed_members(step):
             yield Problem(
                 f"{path}.{name}",

@@ -64,8 +64,8 @@ def judged(
         last = max(each.at for each in recent if each.at is not None)
         until = d.yet_to_come(last, doubled(FIRST_WAIT_SECONDS, len(recent) - 1, COOL_DOWN_SECONDS))
         if until is not None:
-            told = f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
-            return d.wake(until), known, Wait(told, until)
+            message = f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
+            return d.wake(until), known, Wait(message, until)
     else:
         d = d.event(told_as, f"{manager} wrote over {ref}; it was put back: {advice}", warning=True)
     conflict = WriteConflict(at=d.now, manager=manager, kind=ref.kind, name=ref.name)

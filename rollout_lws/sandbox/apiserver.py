@@ -355,8 +355,8 @@ class ApiServer:
             raise api_errors.not_found(NAMESPACES, namespace)
         if "deletionTimestamp" in home["metadata"]:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            told = f"namespace {namespace} is being terminated"
-            causes = [{"reason": "NamespaceTerminating", "message": told, "field": "metadata.namespace"}]
+            message = f"namespace {namespace} is being terminated"
+            causes = [{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]
             raise api_errors.forbidden(resource, name, why, causes)
 
     def _follow(self, event: Event) -> None:

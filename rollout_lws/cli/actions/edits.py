@@ -77,8 +77,8 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
             what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
         elif found.template_hash == seen.aborted:
             what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
-        told = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
-        return versions.putting_back(seen.lws, found.members), told
+        message = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
+        return versions.putting_back(seen.lws, found.members), message
 
     def prepare(seen: Seen) -> bool:
         # When the template is the stable one again, LWS deletes all surge groups at once, so drain requests first.

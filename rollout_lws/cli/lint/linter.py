@@ -59,8 +59,10 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
         if body is None:
             broken.append(made)
             if made.resource.kind == _ROLLOUT:
-                told = f"{made.what} has errors, so the controller's rules were not asked: correct them, and lint again"
-                yield made.found("LWS404", (), told)
+                message = (
+                    f"{made.what} has errors, so the controller's rules were not asked: correct them, and lint again"
+                )
+                yield made.found("LWS404", (), message)
         else:
             whole.append(Shaped(made, body))
     for namespace in sorted({each.manifest.namespace for each in whole}):

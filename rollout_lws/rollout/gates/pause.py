@@ -35,8 +35,8 @@ def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
 def _timed(d: Draft, step: CurrentStep, until: datetime) -> tuple[Draft, Answer]:
     if until <= d.now:
         return d, PASSED
-    told = f"step {step.index} goes on at {until:%H:%M:%S} UTC"
-    return d, Waiting(Reason.PAUSING, SummaryState.PAUSING, and_requests(d, told), until)
+    message = f"step {step.index} goes on at {until:%H:%M:%S} UTC"
+    return d, Waiting(Reason.PAUSING, SummaryState.PAUSING, and_requests(d, message), until)
 
 
 GATE = Gate(StepState.STEP_PAUSED, _judge)

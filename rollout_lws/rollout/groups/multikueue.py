@@ -46,7 +46,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
     plural = "s" if len(found.checks) > 1 else ""
     by = f"admission check{plural} {', '.join(found.checks)}" if found.checks else MULTIKUEUE
     here = local_pods(d.stable)
-    told = (
+    message = (
         f". {len(here)} of its pods run{'s' if len(here) == 1 else ''} here: {_why_here(d.stable, here)}"
         if here
         else ""
@@ -56,7 +56,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
         f"{d.called} is {'' if found.clusters else 'about to be '}dispatched to {found.where} by MultiKueue"
         f" ({by}): its groups run there, from a copy that follows neither template nor partition. A version applied"
         " here comes to all groups at once when the copy is recreated, which a single lost group can cause. To release"
-        f" in steps, have the {d.kind} in each cluster, in a queue without that check: {_PAGE}{told}",
+        f" in steps, have the {d.kind} in each cluster, in a queue without that check: {_PAGE}{message}",
         FieldRef("metadata.labels", d.kind, name),
     )
 

@@ -240,8 +240,8 @@ def report_resets(d: Draft) -> Draft:
     until = d.yet_to_come(last.put_back_at, hold_conflicts.COOL_DOWN_SECONDS) if last.put_back_at is not None else None
     if until is None:
         return d
-    told = (
+    message = (
         f"{last.manager} resets the hold of {d.stable.called} again and again, and each time"
         f" a group may restart: {_ADVICE}"
     )
-    return d.wake(until).adding(told)
+    return d.wake(until).adding(message)

@@ -38,16 +38,16 @@ def settle(d: Draft) -> Draft:
     if pinned.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, pinned.message)
     if not pinned.done:
-        told = f"restoring what a deleted Rollout had changed: {pinned.message}"
-        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
+        message = f"restoring what a deleted Rollout had changed: {pinned.message}"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, message)
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
     # The status was forged or lost during a release, or another manager reapplied what the release wrote.
     d, restored = selector_pinning.restore(d) if left else (d, DONE)
     if restored.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
-        told = f"restoring what a release had changed: {restored.message}"
-        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
+        message = f"restoring what a release had changed: {restored.message}"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, message)
     refusal = invalid_spec(d)
     if refusal and not pending(d):
         return d.refuse(refusal)
@@ -153,8 +153,8 @@ def rests(d: Draft) -> Draft:
     although nothing waits yet; not with 0 groups, where a change is not released in steps.
     """
     refusal = cannot_release(d) if d.replicas else None
-    told = f"the next version would wait: {refusal.message}" if refusal else ""
-    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY, told)
+    message = f"the next version would wait: {refusal.message}" if refusal else ""
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY, message)
 
 
 def _at_zero(d: Draft, stable: StableRecord) -> Draft:

@@ -201,5 +201,5 @@ def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
     until = gone + timedelta(seconds=asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
     if until <= d.now:
         return DONE
-    told = f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone"
-    return Routed(False, told, timed=True, until=until)
+    message = f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone"
+    return Routed(False, message, timed=True, until=until)

@@ -91,16 +91,16 @@ def conflicting(contested: Mapping[str, Sequence[str]]) -> ApiError:
     total = sum(map(len, contested.values()))
     if total == 1:
         ((who, (path,)),) = contested.items()
-        told = f"conflict: conflict with {who}: {path}"
+        message = f"conflict: conflict with {who}: {path}"
     else:
         listed = ["".join([f"conflicts with {who}:", *(f"\n- {path}" for path in contested[who])]) for who in contested]
-        told = "conflicts: " + "\n".join(listed)
+        message = "conflicts: " + "\n".join(listed)
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
         for who, paths in contested.items()
         for path in paths
     ]
-    return Refusal(409, "Conflict", f"Apply failed with {total} {told}", {"causes": causes})
+    return Refusal(409, "Conflict", f"Apply failed with {total} {message}", {"causes": causes})
 
 
 def invalid(resource: Resource, name: str, violations: Sequence[str]) -> ApiError:

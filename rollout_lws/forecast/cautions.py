@@ -35,7 +35,7 @@ def claims_that_stay(workload: Target, version: Version, capacity: CapacityStrat
     return (
         f"{stay.count(extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and groups of a"
         f" later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
-        " leaderWorkerTemplate, or delete them after the release"
+        f" {workload.version.format.holder or 'spec'}, or delete them after the release"
     )
 
 

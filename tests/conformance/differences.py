@@ -66,7 +66,7 @@ POD_VOLUMES = Difference(
     what="a Pod that names no volumes: how many it gets",
     kubernetes=1,
     sandbox=0,
-    why="it is the token of a service account, and nobody in a sandbox would take one",
+    why="it is the token of a service account, and no container in a sandbox uses one",
 )
 
 STATEFUL_SET_GATE = Difference(
@@ -87,7 +87,7 @@ OWNED_MAP = Difference(
     what="what the maker of a ConfigMap with one key owns, in managedFields",
     kubernetes={"f:data": {".": {}, "f:key": {}}},
     sandbox={"f:data": {"f:key": {}}},
-    why="only who else owns a map matters when it is empty, and no client here owns empty maps",
+    why="only other owners of a map matter when it is empty, and no client here owns empty maps",
 )
 
 #: The order of the page.

@@ -254,7 +254,7 @@ class Strategy(Model):
     min_ready_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
     """Seconds that a group must be ready before it counts; 0 by default."""
     on_failure: OnFailure | None = None
-    """What happens at a deadline: Pause (default) waits for a person, Abort goes back."""
+    """What happens when a release fails (deadline, crash loop): Pause (default) waits for a user, Abort rolls back."""
 
     @property
     def style(self) -> StyleStrategy | None:

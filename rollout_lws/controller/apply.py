@@ -1,7 +1,10 @@
 """Carries out a decision: sends its writes in order, puts each answer into the caches, stops at the first failure.
 
-A failure is classified here once, as a value. Writes are not retried here, because a retry needs a new decision from
-newer state; the exception is the status write that reports writes already done.
+A failure is classified here once, as a value: 404 and 409 mean a stale cache (decide again at once), 429, 5xx and an
+unreachable server are retried with increasing delay, everything else (403, 422, a webhook's denial) is a refusal, which
+is also reported in the status. Writes are not retried here, because a retry needs a new decision from newer state; the
+exceptions are the status write that reports writes already done, and a note that the API server finds invalid, which is
+created anew (``Patch.if_invalid``).
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""What a step has to pass before it ends, one gate a file; ``table`` has their order."""
+"""What a step has to pass before it ends, one gate a file, in this order: ``drain``, ``capacity``, ``crash_loops``,
+``pins``, ``routes``, ``pause`` (``table``).
+"""

@@ -1,4 +1,8 @@
-"""As many groups of the new version as the step asks for exist and are ready."""
+"""Passes when as many groups of the new version as the step asks for exist and are ready.
+
+Fails when they cannot become ready: groups keep restarting, Kueue has given them up, a window was opened too often, or
+the progress deadline has passed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The step's groups are ready even without those that keep restarting, which look ready between two crashes."""
+"""Passes when enough groups of the step are ready without counting those that keep restarting.
+
+A group in a crash loop looks ready between two crashes. When there are too many of them, the capacity gate's answer
+applies: it waits, or the step fails.
+"""
 
 from __future__ import annotations
 

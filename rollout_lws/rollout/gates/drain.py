@@ -1,4 +1,4 @@
-"""Groups that the step removes stop receiving requests and drain first."""
+"""Passes when requests have left the groups that the step removes; at once if it removes none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step's pause is over, or a user has ended it: by an approval, a jump to the next step or a full promotion."""
+"""Passes when the step's pause is over, or a user has ended it: by an approval, a jump or a full promotion."""
 
 from __future__ import annotations
 

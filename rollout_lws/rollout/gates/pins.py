@@ -1,6 +1,6 @@
-"""Selectors of Services and pools reach one version only.
+"""Passes when each pinned Service and pool selects one version only.
 
-They are asked for before any group exists, and have to be accepted before the step's traffic weight is routed.
+Pins are asked for before any group exists, and have to be accepted before the step's traffic weight is routed.
 """
 
 from __future__ import annotations

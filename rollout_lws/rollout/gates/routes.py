@@ -1,4 +1,7 @@
-"""Routers have accepted the step's traffic weight. From then on the new version is judged, and the pause runs."""
+"""Passes when routers have accepted the step's traffic weight.
+
+From then on the new version is judged, and the pause runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gates of a step, in order."""
+"""The gates of a step, in the order in which they are asked; the first that does not pass answers for the step."""
 
 from __future__ import annotations
 

@@ -48,7 +48,9 @@ def report_refusal(observation: Observation) -> Decision | None:
 
 
 def finish(d: Draft) -> Decision:
-    """Turns the draft into a decision: status write last (first when a task begins), best-effort writes apart."""
+    """Turns the draft into a decision: the status write is last unless ``Persist.BEFORE_WRITES``;
+    best-effort writes apart.
+    """
     stable, style = d.status.stable, d.o.rollout.spec.strategy.style
     # Until a recreated LWS is adopted, the record is of the deleted one.
     if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.workload.metadata.uid:

@@ -13,7 +13,7 @@ from itertools import chain
 
 from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.capacity.batches import wanted_groups
-from rollout_lws.capacity.weight_limits import overload
+from rollout_lws.capacity.weights import overload
 from rollout_lws.objects.resources import (
     INFERENCE_POOLS,
     SERVICES,

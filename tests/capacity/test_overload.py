@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.capacity.weight_limits import overload
+from rollout_lws.capacity.weights import overload
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.model import Given
 from tests.capacity.plans import plan

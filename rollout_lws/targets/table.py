@@ -12,13 +12,13 @@ from rollout_lws.targets.version import Version, VersionFormat, version_of_membe
 
 #: The struct of each kind.
 TARGETS: tuple[type[Target], ...] = (LeaderWorkerSet,)
+_BY_KIND = {(each.resource.api_version, each.resource.kind): each for each in TARGETS}
 _FORMATS: tuple[VersionFormat, ...] = (leader_worker_set.FORMAT,)
 
 
 def target_type(api_version: str, kind: str) -> type[Target] | None:
     """The struct of this kind; None for one that cannot be released."""
-    known = (each for each in TARGETS if (each.resource.api_version, each.resource.kind) == (api_version, kind))
-    return next(known, None)
+    return _BY_KIND.get((api_version, kind))
 
 
 def stored_version(members: Mapping[str, Any]) -> Version | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,51 +14,74 @@ from rollout_lws.errors import UsageError
 from rollout_lws.objects.codec.yaml_nodes import NotPlain, values
 
 Object = dict[str, Any]
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def read(path: str) -> list[Object]:
-    """All objects of a file, a directory, or standard input ("-"), in order; UsageError names invalid input."""
-    return read_manifests([path])
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's display name and its text, which is not UTF-8 from byte ``broken`` on."""
+
+    name: str
+    text: str
+    broken: int | None = None
 
 
-def read_manifests(files: Iterable[str]) -> list[Object]:
+def sources(names: Iterable[str], *, recursive: bool = False) -> Iterator[Source]:
+    """Each file once, in the order of ``names``, sorted within a directory; "-" is standard input. UsageError for an
+    unreadable path.
+    """
+    seen: set[Path] = set()
+    for name in names:
+        if name == "-":
+            yield _source("<stdin>", sys.stdin.buffer.read())
+            continue
+        given = Path(name)
+        try:
+            for path in _below(given, recursive=recursive) if given.is_dir() else [given]:
+                if (real := path.resolve()) not in seen:
+                    seen.add(real)
+                    yield _source(str(path), path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"{error.filename or name} cannot be read: {error.strerror}") from error
+
+
+def _below(path: Path, *, recursive: bool) -> list[Path]:
+    """The manifests that ``kubectl apply -f`` would read from a directory, without hidden ones such as in .git."""
+    below = (each for each in (path.rglob("*") if recursive else path.iterdir()) if each.suffix in _SUFFIXES)
+    return sorted(
+        each
+        for each in below
+        if each.is_file() and not any(part.startswith(".") for part in each.relative_to(path).parts)
+    )
+
+
+def _source(name: str, data: bytes) -> Source:
+    try:
+        return Source(name, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return Source(name, data.decode(errors="replace"), error.start)
+
+
+def read_manifests(files: Sequence[str]) -> list[Object]:
     """All objects in these YAML or JSON files, or directories of them, in order; UsageError names an invalid file."""
     found: list[Object] = []
-    for name, text in (each for given in files for each in _texts(given)):
+    read = [*sources(files)]
+    if files and not read:
+        raise UsageError(f"{', '.join(files)} holds no .yaml, .yml or .json file")
+    for source in read:
+        if source.broken is not None:
+            raise UsageError(f"{source.name} is no text: give a manifest in YAML or JSON")
         try:
-            documents = values(text)
+            documents = values(source.text)
         except NotPlain as error:
-            raise UsageError(f"{name} is no manifest: line {error.mark.line}: {error}") from error
+            raise UsageError(f"{source.name} is no manifest: line {error.mark.line}: {error}") from error
         except (yaml.YAMLError, RecursionError) as error:
-            raise UsageError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
+            raise UsageError(f"{source.name} is no YAML: {' '.join(str(error).split())}") from error
         for document in documents:
             items = (
                 document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else [document]
             )
-            found += [_checked(item, name) for item in items or ()]
-    return found
-
-
-def _texts(given: str) -> Iterable[tuple[str, str]]:
-    if given == "-":
-        yield "standard input", sys.stdin.read()
-        return
-    for file in _files(Path(given)):
-        try:
-            yield str(file), file.read_text()
-        except OSError as error:
-            raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{file} is no text: give a manifest in YAML or JSON") from error
-
-
-def _files(given: Path) -> list[Path]:
-    """The manifests that ``kubectl apply -f`` would read from a directory; any other path is returned as it is."""
-    if not given.is_dir():
-        return [given]
-    found = sorted(each for each in given.iterdir() if each.suffix in (".yaml", ".yml", ".json"))
-    if not found:
-        raise UsageError(f"{given} holds no .yaml, .yml or .json file")
+            found += [_checked(item, source.name) for item in items or ()]
     return found
 
 

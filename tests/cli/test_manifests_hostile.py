@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from rollout_lws.cli.main import program
-from rollout_lws.cli.manifests import read
+from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.context import load
 from rollout_lws.kubeconfig.target import Target
@@ -56,7 +56,7 @@ def test_a_hostile_file_is_refused_in_a_line(case: str, tmp_path: Path) -> None:
     file = tmp_path / "hostile.yaml"
     file.write_text(text)
     with pytest.raises(UsageError) as refused:
-        read(str(file))
+        read_manifests([str(file)])
     assert told in str(refused.value)
     assert len(str(refused.value)) < 500 + len(str(file)), str(refused.value)[:300]
 
@@ -84,7 +84,7 @@ def test_a_strange_file_is_read_as_kubectl_reads_it(text: str, read_as: object, 
     """Merges of merges cost what they hold, tags make no objects, dates and numbers to the base of 60 are text."""
     file = tmp_path / "strange.yaml"
     file.write_text(HEAD + text)
-    assert read(str(file))[0]["a9"] == read_as
+    assert read_manifests([str(file)])[0]["a9"] == read_as
 
 
 @pytest.mark.timeout(20)

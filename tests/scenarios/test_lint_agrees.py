@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.lint.documents import Source
+from rollout_lws.cli.lint.findings import CODE_OF
 from rollout_lws.cli.lint.linter import lint
 from rollout_lws.cli.lint.manifests import Scope
-from rollout_lws.cli.lint.refused import CODE_OF
+from rollout_lws.cli.manifests import Source
 from rollout_lws.objects.kueue import QUEUE_NAME
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,

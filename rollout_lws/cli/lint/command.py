@@ -9,7 +9,6 @@ import click
 
 from rollout_lws.cli.lint import output
 from rollout_lws.cli.lint.findings import Severity
-from rollout_lws.cli.lint.sources import sources
 from rollout_lws.cli.options import with_target
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
@@ -58,6 +57,7 @@ def lint(
     # Imported here, since help and completion need none of the rules.
     from rollout_lws.cli.lint.linter import lint as judge
     from rollout_lws.cli.lint.manifests import Scope
+    from rollout_lws.cli.manifests import sources
 
     if not names and not more:
         raise click.UsageError("nothing to lint is named: add -f FILE, -f DIRECTORY, or -f - for standard input")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ import yaml
 
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
-from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, Twice, composed, mark_of, quoted
+from rollout_lws.cli.manifests import Source
+from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, Twice, composed, mark_of
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     POD_DISRUPTION_BUDGETS,
@@ -23,10 +23,6 @@ from rollout_lws.traffic.registry import ROUTING_KINDS
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 LOOKED_AT = (SERVICES, *ROUTING_KINDS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS)
 _BYTE_ORDER = re.compile("^\ufeff", re.MULTILINE)
-_ESCAPES = re.compile(
-    r"\\\\|\\u(?P<high>[dD][89abAB]..)\\u(?P<low>[dD][c-fC-F]..)|\\u(?P<lone>[dD][89a-fA-F]..)", re.DOTALL
-)
-_decoder = json.JSONDecoder()
 #: A template expression on a line of its own, or as an unquoted value. The length limit keeps unclosed braces from
 #: being searched to the end of the file.
 _TEMPLATED = re.compile(
@@ -38,20 +34,10 @@ _OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout|BatchRelease") + "|lead
 _KNOWN = re.compile(
     f"{_OURS.pattern}|" + _KIND.format("|".join((*(each.kind for each in LOOKED_AT), "ScaledObject"))), re.IGNORECASE
 )
-_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$", re.MULTILINE)
 _RENDER = (
     "this is a template of Helm or Jinja, not a manifest: lint what it renders,"
     " as in `helm template . | rollout-lws lint -f -`"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file's display name and its text, which is not UTF-8 from byte ``broken`` on."""
-
-    name: str
-    text: str
-    broken: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,15 +86,8 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
 
 def _template(text: str, line: int, column: int) -> int | None:
     """Position of the template braces that may have caused the YAML error at this place, None without any."""
-    lines = text.splitlines(keepends=True)
-    broken = sum(map(len, lines[: line - 1])) + column
-    pieces, done = [], 0
-    for start, end in quoted(text):
-        pieces += [text[done:start], " " * (end - start)]
-        done = end
-    shown = "".join((*pieces, text[done:]))
-    shown = _COMMENT.sub(lambda comment: " " * len(comment[0]), shown)
-    found = _TEMPLATED.search(shown)
+    broken = sum(map(len, text.splitlines(keepends=True)[: line - 1])) + column
+    found = _TEMPLATED.search(text)
     return found.start("braces") if found and found.start("braces") <= broken else None
 
 
@@ -120,37 +99,9 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
     above = 0
     for before, start, end in zip([0, *starts], starts, [*starts[1:], len(text)], strict=False):
         above, part = above + text.count("\n", before, start), text[start:end]
-        if part.removeprefix("---").lstrip()[:1] in ("{", "["):
-            yield from _json(above, part)
-        else:
-            yield above, part
-
-
-def _json(above: int, text: str) -> Iterator[tuple[int, str]]:
-    """Split JSON objects, which need no separators, and convert surrogate pairs, which YAML does not know."""
-    # JSON may be indented by tabs, and has no tabs within its strings.
-    text = _ESCAPES.sub(_unescaped, text.replace("\t", " "))
-    first = start = text.index("{") if text[:3] == "---" and "{" in text else len(text) - len(text.lstrip())
-    while start < len(text):
-        try:
-            _, end = _decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = len(text)
-        rest = text[end:]
-        end += len(rest) - len(rest.lstrip())
-        # Keep positions as they are in the file.
-        line = text.rfind("\n", 0, start) + 1
-        before = text[:start] if start == first else " " * (start - line)
-        yield above + (0 if start == first else text.count("\n", 0, start)), before + text[start:end]
-        start = end
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    """The character in YAML's notation; a lone surrogate becomes U+FFFD, as in API servers."""
-    if not escape["high"]:
-        return "\\ufffd" if escape["lone"] else escape[0]
-    code = 0x10000 + ((int(escape["high"], 16) - 0xD800) << 10) + int(escape["low"], 16) - 0xDC00
-    return f"\\U{code:08x}"
+        # JSON may be indented by tabs, and has no tabs within its strings.
+        is_json = part.removeprefix("---").lstrip()[:1] in ("{", "[")
+        yield above, part.replace("\t", " ") if is_json else part
 
 
 def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from rollout_lws.rollout.reasons import Reason
+
 
 class Severity(IntEnum):
     """Worst first. Only an error is certain to be refused."""
@@ -19,10 +21,13 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``summary`` is the text in the documentation. A code is never reused."""
+    """``summary`` is the text in the documentation; ``reason`` the controller's, of a refusal that manifests alone can
+    show: others depend on a cluster, or on the previous version. A code is never reused.
+    """
 
     severity: Severity
     summary: str
+    reason: Reason | None = None
 
 
 _ERROR, _WARNING, _NOTE = Severity
@@ -42,20 +47,24 @@ CODES: dict[str, Code] = {
     "LWS106": Code(_ERROR, "a name that no object can have"),
     "LWS107": Code(_ERROR, "an API version that is not served"),
     # Refused by the controller
-    "LWS201": Code(_ERROR, "the strategy cannot be released"),
-    "LWS202": Code(_ERROR, "workloadRef names no LeaderWorkerSet"),
-    "LWS203": Code(_ERROR, "the Rollout's name is too long"),
-    "LWS204": Code(_ERROR, "two Rollouts for one LeaderWorkerSet"),
-    "LWS205": Code(_ERROR, "the LeaderWorkerSet is another controller's"),
-    "LWS206": Code(_ERROR, "groupIdentity Hash"),
-    "LWS207": Code(_ERROR, "a LeaderWorkerSet of MultiKueue's"),
-    "LWS208": Code(_ERROR, "too few groups for capacity InPlace"),
-    "LWS209": Code(_ERROR, "the canary's name is taken"),
-    "LWS210": Code(_ERROR, "a Service that no release can use, or that would pass every share by"),
-    "LWS211": Code(_ERROR, "an InferencePool that no release can use"),
-    "LWS212": Code(_ERROR, "a route that cannot share requests, or a step that it cannot express"),
-    "LWS213": Code(_ERROR, "an autoscaler that would undo a hold"),
-    "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues"),
+    "LWS201": Code(_ERROR, "the strategy cannot be released", Reason.INVALID_SPEC),
+    "LWS202": Code(_ERROR, "workloadRef names no LeaderWorkerSet", Reason.WRONG_WORKLOAD_KIND),
+    "LWS203": Code(_ERROR, "the Rollout's name is too long", Reason.NAME_TOO_LONG),
+    "LWS204": Code(_ERROR, "two Rollouts for one LeaderWorkerSet", Reason.SECOND_ROLLOUT),
+    "LWS205": Code(_ERROR, "the LeaderWorkerSet is another controller's", Reason.WORKLOAD_OWNED),
+    "LWS206": Code(_ERROR, "groupIdentity Hash", Reason.HASH_IDENTITY),
+    "LWS207": Code(_ERROR, "a LeaderWorkerSet of MultiKueue's", Reason.MULTIKUEUE),
+    "LWS208": Code(_ERROR, "too few groups for capacity InPlace", Reason.TOO_FEW_GROUPS),
+    "LWS209": Code(_ERROR, "the canary's name is taken", Reason.NAME_TAKEN),
+    "LWS210": Code(
+        _ERROR, "a Service that no release can use, or that would pass every share by", Reason.SERVICE_PROBLEM
+    ),
+    "LWS211": Code(_ERROR, "an InferencePool that no release can use", Reason.POOL_PROBLEM),
+    "LWS212": Code(
+        _ERROR, "a route that cannot share requests, or a step that it cannot express", Reason.ROUTE_PROBLEM
+    ),
+    "LWS213": Code(_ERROR, "an autoscaler that would undo a hold", Reason.AUTOSCALER_PROBLEM),
+    "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues", Reason.SURGE_UNDER_KUEUE),
     # Accepted, but a mistake
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
     "LWS302": Code(_WARNING, "no readiness probe on the leader"),
@@ -85,6 +94,7 @@ CODES: dict[str, Code] = {
     "LWS403": Code(_NOTE, "a name that is cut and hashed"),
     "LWS404": Code(_NOTE, "rules that were not asked because of earlier findings"),
 }
+CODE_OF: dict[Reason, str] = {each.reason: code for code, each in CODES.items() if each.reason is not None}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.lint.advice import advice
-from rollout_lws.cli.lint.documents import Document, Source, read
+from rollout_lws.cli.lint.documents import Document, read
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding, Severity
 from rollout_lws.cli.lint.manifests import Manifest, Scope, manifests
-from rollout_lws.cli.lint.name_formats import malformed_names
 from rollout_lws.cli.lint.refused import refused
 from rollout_lws.cli.lint.schema_check import shaped
+from rollout_lws.cli.manifests import Source
 
 _ROLLOUT, _BATCH = rollouts().kind, batch_releases().kind
 
@@ -55,14 +55,8 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
     for made in objects:
         body, found = shaped(made, ours=made.resource.kind in (_ROLLOUT, _BATCH))
         yield from found
-        yield from malformed_names(made)
         if body is None:
             broken.append(made)
-            if made.resource.kind == _ROLLOUT:
-                message = (
-                    f"{made.what} has errors, so the controller's rules were not asked: correct them, and lint again"
-                )
-                yield made.found("LWS404", (), message)
         else:
             whole.append(Shaped(made, body))
     for namespace in sorted({each.manifest.namespace for each in whole}):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rollout_lws.api.validation import problems
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
-from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.findings import CODE_OF, Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
@@ -15,24 +15,6 @@ from rollout_lws.rollout.preflight import all_refusals
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.traffic.registry import field_of, named_in
-
-#: Code of each refusal that manifests alone can show; the others depend on a cluster, or on the previous version.
-CODE_OF: Mapping[Reason, str] = {
-    Reason.INVALID_SPEC: "LWS201",
-    Reason.WRONG_WORKLOAD_KIND: "LWS202",
-    Reason.NAME_TOO_LONG: "LWS203",
-    Reason.SECOND_ROLLOUT: "LWS204",
-    Reason.WORKLOAD_OWNED: "LWS205",
-    Reason.HASH_IDENTITY: "LWS206",
-    Reason.MULTIKUEUE: "LWS207",
-    Reason.TOO_FEW_GROUPS: "LWS208",
-    Reason.NAME_TAKEN: "LWS209",
-    Reason.SERVICE_PROBLEM: "LWS210",
-    Reason.POOL_PROBLEM: "LWS211",
-    Reason.ROUTE_PROBLEM: "LWS212",
-    Reason.AUTOSCALER_PROBLEM: "LWS213",
-    Reason.SURGE_UNDER_KUEUE: "LWS214",
-}
 
 
 def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) -> Iterator[Finding]:

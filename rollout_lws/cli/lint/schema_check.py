@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import re
 from typing import Any
 
-from rollout_lws.cli.lint import schema_errors
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.lint.paths import Path, located, value_at
-from rollout_lws.cli.lint.pruning import pruned
-from rollout_lws.cli.lint.rules import broken_rules
+from rollout_lws.cli.lint.paths import Path, located, value_at, written
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox.admission import defaults
@@ -18,6 +16,11 @@ from rollout_lws.sandbox.behaviours.lws.admission import defaulted, validate
 from rollout_lws.sandbox.schemas.schema import Node
 
 Object = dict[str, Any]
+#: Top-level fields of every object.
+_TOP = ("apiVersion", "kind", "metadata", "spec", "status")
+#: Names that users know from Kruise's older version and from other projects.
+_ELSEWHERE = {"weight": "traffic", "setWeight": "traffic", "objectRef": "workloadRef"}
+_IN_BODY = re.compile(r"^Invalid value: (.*?: \S+ in body )?")
 
 
 def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]:
@@ -27,45 +30,30 @@ def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]
     """
     if made.body.get("spec") is None:
         return None, [made.found("LWS103", (), f"{made.what} has no spec: give it one")]
-    body, unknown, wrong = _prepared(made)
-    unknown += [(name,) for name in made.body if ours and name not in schema_errors.TOP]
+    schema = spec_schema(made.resource.kind)
+    unknown: list[Path] = []
+    spec = schema.prepared(made.body["spec"], "spec", lambda text: unknown.append(located(made.body, text)))
+    # A null field of the metadata counts as unset.
+    metadata = METADATA.prepared(made.body.get("metadata"), "metadata", None)
+    wrong = [
+        text
+        for node, value, path in ((METADATA, metadata, "metadata"), (schema, spec, "spec"))
+        if value is not None
+        for text in node.violations(value, path)
+    ]
+    unknown += [(name,) for name in made.body if ours and name not in _TOP]
     # Dumps of other programs contain nulls for unset fields.
     known = (path for path in unknown if ours or value_at(made.body, path) is not None)
-    findings = [schema_errors.unknown(made, path, ours=ours) for path in known]
-    findings += [schema_errors.violated(made, text) for text in wrong]
-    whole: Object | None = body
+    findings = [_unknown(made, path, ours=ours) for path in known] + [_violated(made, text) for text in wrong]
     if wrong:
-        whole = pruned(made.resource.kind, body, [located(body, text.partition(": ")[0]) for text in wrong])
-    if whole is None:
         return None, findings
-    whole = _named(made, whole)
+    whole = _sent({name: value for name, value in made.body.items() if name != "status"} | {"spec": spec})
+    whole["metadata"] = {**_sent(metadata or {}), "name": made.name, "namespace": made.namespace}
     if made.resource != LEADER_WORKER_SETS:
         return defaults.fill(made.resource, whole), findings
     whole = defaulted(whole)
-    refused = [schema_errors.refused(made, text) for text in validate(whole, None)]
+    refused = [_refused(made, text) for text in validate(whole, None)]
     return (None if refused else whole), findings + refused
-
-
-def _prepared(made: Manifest) -> tuple[Object, list[Path], list[str]]:
-    """The object with its schema's defaults, its unknown fields, and the schema's errors."""
-    body, schema = made.body, spec_schema(made.resource.kind)
-    unknown: list[Path] = []
-    spec = schema.prepared(body["spec"], "spec", lambda text: unknown.append(located(body, text)))
-    # A null field counts as unset.
-    metadata = METADATA.prepared(body.get("metadata"), "metadata", None)
-    wrong = [*_violations(METADATA, metadata, "metadata"), *_violations(schema, spec, "spec")]
-    return {**body, "metadata": metadata, "spec": spec}, unknown, wrong or [*broken_rules(schema, spec, "spec")]
-
-
-def _violations(schema: Node, value: Any, path: str) -> Iterator[str]:
-    if value is not None:
-        yield from schema.violations(value, path)
-
-
-def _named(made: Manifest, body: Object) -> Object:
-    """The object in its namespace, without status."""
-    sent: Object = _sent({name: value for name, value in body.items() if name != "status"})
-    return sent | {"metadata": {**(sent.get("metadata") or {}), "name": made.name, "namespace": made.namespace}}
 
 
 def _sent(value: Any) -> Any:
@@ -75,3 +63,45 @@ def _sent(value: Any) -> Any:
     if isinstance(value, list):
         return [_sent(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _unknown(made: Manifest, path: Path, *, ours: bool) -> Finding:
+    name, near = str(path[-1]), _meant(made.resource.kind, path)
+    advice = f"did you mean {near}?" if near else "remove it"
+    if ours:
+        # The API server drops the field, or kubectl refuses to send it.
+        return made.found("LWS101", path, f"{made.resource.kind} has no field {name} here: {advice}")
+    return made.found(
+        "LWS104",
+        path,
+        f"{made.resource.kind} is not known to have a field {name} here: {advice if near else 'is it new?'}",
+    )
+
+
+def _meant(kind: str, path: Path) -> str:
+    """An existing field at that place with a similar name, "" without one."""
+    node: Node | None = spec_schema(kind) if path[0] == "spec" else None
+    for part in path[1:-1]:
+        node = (node.items if isinstance(part, int) else node.properties.get(part)) if node else None
+    known = {each.lower(): each for each in (node.properties if node else _TOP if len(path) == 1 else ())}
+    elsewhere = _ELSEWHERE.get(str(path[-1]), "")
+    if elsewhere.lower() in known:
+        return elsewhere
+    return next((known[each] for each in difflib.get_close_matches(str(path[-1]).lower(), known, 1, 0.6)), "")
+
+
+def _violated(made: Manifest, text: str) -> Finding:
+    """The schema's own error, without the value, which the finding's position shows."""
+    where, _, why = text.partition(": ")
+    path = located(made.body, where)
+    if why == "Required value":
+        within = written(path[:-1]) or made.what
+        return made.found("LWS103", path, f"{path[-1]} is missing in {within}: add it")
+    said = _IN_BODY.sub("", why)
+    return made.found("LWS102", path, f"{written(path)}: {said[:1].lower()}{said[1:]}")
+
+
+def _refused(made: Manifest, text: str) -> Finding:
+    where, _, why = text.partition(": ")
+    said = why.removeprefix("Invalid value: ")
+    return made.found("LWS105", located(made.body, where), f"LeaderWorkerSet refuses {where}: {said}")

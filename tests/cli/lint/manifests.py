@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rollout_lws.cli.lint.documents import Source
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.linter import Report, lint
 from rollout_lws.cli.lint.manifests import Scope
+from rollout_lws.cli.manifests import Source
 
 ROLLOUT = """\
 apiVersion: rollouts.kruise.io/v1beta1

@@ -51,8 +51,8 @@ def test_a_finding_is_a_line_and_the_counts_come_last(folder: Path) -> None:
     put(folder, rollout_yaml=BROKEN, lws_yaml=LWS)
     result = run("-f", "rollout.yaml", "-f", "lws.yaml")
     assert result.stdout == (
-        "rollout.yaml:17:13: error: spec.strategy.canary.steps[1].pause.duration cannot be '10m': write whole seconds,"
-        " 600 [LWS102]\n"
+        "rollout.yaml:17:13: error: spec.strategy.canary.steps[1].pause.duration: must be of type integer:"
+        ' "string" [LWS102]\n'
     )
     assert result.stderr == "2 objects in 2 files: 1 error\n"
     assert result.exit_code == 1
@@ -89,7 +89,7 @@ def test_the_exit_code_says_whether_it_may_be_applied(
         (("-f", "empty.yaml"), "nothing to look at: the file has no Rollout"),
         (("-f", "empty.yaml", "-f", "map.yaml"), "nothing to look at: 2 files have no Rollout"),
         (("-f", "map.yaml"), "nothing to look at: the file has no Rollout"),
-        (("-f", "deep"), "deep has no *.yaml, *.yml or *.json: add -R to look into its directories as well"),
+        (("-f", "deep"), "nothing to look at: no file was found"),
         (("-f", "map.yaml", "-o", "xml"), "Invalid value for '-o'"),
         (("-f", "map.yaml", "--api-group", "x"), "--api-group 'x' is no API group"),
     ],

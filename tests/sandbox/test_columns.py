@@ -8,9 +8,8 @@ import pytest
 
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.printing.cells import age
-from rollout_lws.sandbox.printing.columns import cells_of
 from rollout_lws.sandbox.printing.jsonpath import find
+from rollout_lws.sandbox.printing.printers import age, cells_of
 from tests.sandbox.conftest import Clock, pod
 
 BORN = 1_767_225_600
@@ -35,7 +34,7 @@ def test_ages_are_told_as_kubectl_tells_them(seconds: int, shown: str) -> None:
 
 
 def test_an_age_that_is_no_time_is_marked() -> None:
-    assert (age(None, 0), age("soon", 0)) == ("<unknown>", "<invalid>")
+    assert (age("", 0), age("soon", 0)) == ("<unknown>", "<invalid>")
 
 
 @pytest.mark.parametrize(

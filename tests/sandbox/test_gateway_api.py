@@ -17,7 +17,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.sandbox.api_resources import BUILTINS, GATEWAYS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.definitions import gateway_api
-from rollout_lws.sandbox.printing.columns import cells_of, columns_of
+from rollout_lws.sandbox.printing.printers import cells_of, columns_of
 from tests.sandbox.conftest import Clock, refused
 
 ANY_PATH = {"path": {"type": "PathPrefix", "value": "/"}}

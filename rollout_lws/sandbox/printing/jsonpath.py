@@ -37,6 +37,12 @@ def find(obj: Any, path: str) -> list[Any]:
     return values
 
 
+def joined(obj: Any, path: str) -> Any:
+    """The value at ``path``, several of them as text with commas; None if there is none."""
+    found = find(obj, path)
+    return ",".join(str(entry) for entry in found) if len(found) > 1 else next(iter(found), None)
+
+
 def _follow(value: Any, step: Mapping[str, str | None]) -> list[Any]:
     member, index, wanted = step.get("member"), step.get("index"), step.get("path")
     name = step.get("quoted") or (member.replace("\\.", ".") if member else None)

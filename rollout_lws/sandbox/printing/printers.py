@@ -1,107 +1,65 @@
-"""kube-apiserver's printer columns of built-in kinds."""
+"""The columns and cells of `kubectl get`, of built-in kinds and of custom resources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
-from rollout_lws.objects import resources as known
-from rollout_lws.objects.resources import Resource
-from rollout_lws.sandbox import api_resources
-from rollout_lws.sandbox.api_resources import Column
-from rollout_lws.sandbox.printing import cells
-from rollout_lws.sandbox.printing.cells import Object
-
-#: The cells of one object at a time in epoch seconds.
-Cells = Callable[[Object, float], list[Any]]
-
-#: The name column; scripts that parse tables find it by its format.
-NAME = Column("Name", "string", "", format="name")
+from rollout_lws.sandbox.api_resources import Column, Served
+from rollout_lws.sandbox.printing.built_in import AGE, BUILT_IN, NAME, Object, Printed
+from rollout_lws.sandbox.printing.jsonpath import joined
 
 
-def columns_of(resource: Resource) -> tuple[Column, ...]:
-    return _PRINTED.get(resource, _OTHERS)[0]
+def columns_of(served: Served) -> tuple[Column, ...]:
+    """All columns, including the name."""
+    return tuple(each.column for each in _printed(served))
 
 
-def cells_of(resource: Resource, obj: Object, now: float) -> list[Any]:
-    return _PRINTED.get(resource, _OTHERS)[1](obj, now)
+def cells_of(served: Served, obj: Object, now: float) -> list[Any]:
+    """The cells of ``columns_of``; ``now`` is in epoch seconds."""
+    values = ((each.aged, each.value(obj)) for each in _printed(served))
+    return [age(value, now) if aged and value is not None else value for aged, value in values]
 
 
-def _columns(*names: str, wide: tuple[str, ...] = (), **types: str) -> tuple[Column, ...]:
-    """The name column and string columns; ``types`` sets another type, by lower-case column name."""
-    others = (
-        Column(name, types.get(name.lower().replace(" ", "_"), "string"), "", priority=int(name in wide))
-        for name in (*names, *wide)
-    )
-    return NAME, *others
+def _printed(served: Served) -> Sequence[Printed]:
+    if not served.custom:
+        return BUILT_IN.get(served.resource, (NAME, AGE))
+    return (NAME, *(Printed(each, partial(_typed, each), each.type == "date") for each in served.columns))
 
 
-_TEMPLATE = ("Containers", "Images")
-_EVENT_COLUMNS = (
-    *(Column(name, "string", "") for name in ("Last Seen", "Type", "Reason", "Object")),
-    *(Column(name, "string", "", priority=1) for name in ("Subobject", "Source")),
-    Column("Message", "string", ""),
-    *(Column(name, "string", "", priority=1) for name in ("First Seen", "Count")),
-    Column("Name", "string", "", format="name", priority=1),
-)
-_PRINTED: dict[Resource, tuple[tuple[Column, ...], Cells]] = {
-    known.PODS: (
-        _columns(
-            *("Ready", "Status", "Restarts", "Age"),
-            wide=("IP", "Node", "Nominated Node", "Readiness Gates"),
-        ),
-        cells.pod,
-    ),
-    known.SERVICES: (
-        _columns("Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
-        cells.service,
-    ),
-    known.STATEFUL_SETS: (_columns("Ready", "Age", wide=_TEMPLATE), cells.stateful_set),
-    known.DEPLOYMENTS: (
-        _columns("Ready", "Up-to-date", "Available", "Age", wide=(*_TEMPLATE, "Selector")),
-        cells.deployment,
-    ),
-    api_resources.REPLICA_SETS: (
-        _columns(
-            *("Desired", "Current", "Ready", "Age"),
-            wide=(*_TEMPLATE, "Selector"),
-            desired="integer",
-            current="integer",
-            ready="integer",
-        ),
-        cells.replica_set,
-    ),
-    known.NODES: (
-        _columns(
-            *("Status", "Roles", "Age", "Version"),
-            wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
-        ),
-        cells.node,
-    ),
-    known.CORE_EVENTS: (_EVENT_COLUMNS, cells.event),
-    known.EVENTS: (_EVENT_COLUMNS, cells.event),
-    known.NAMESPACES: (_columns("Status", "Age"), cells.namespace),
-    known.CONTROLLER_REVISIONS: (_columns("Controller", "Revision", "Age"), cells.revision),
-    known.PERSISTENT_VOLUME_CLAIMS: (
-        _columns(
-            *("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age"),
-            wide=("VolumeMode",),
-        ),
-        cells.claim,
-    ),
-    known.INGRESSES: (_columns("Class", "Hosts", "Address", "Ports", "Age"), cells.ingress),
-    known.ENDPOINT_SLICES: (_columns("AddressType", "Ports", "Endpoints", "Age"), cells.endpoint_slice),
-    known.HORIZONTAL_POD_AUTOSCALERS: (
-        _columns("Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
-        cells.autoscaler,
-    ),
-    known.CONFIG_MAPS: (_columns("Data", "Age"), cells.config_map),
-    known.SECRETS: (_columns("Type", "Data", "Age"), cells.secret),
-    known.LEASES: (_columns("Holder", "Age"), cells.lease),
-    known.POD_DISRUPTION_BUDGETS: (
-        _columns("Min Available", "Max Unavailable", "Allowed Disruptions", "Age", allowed_disruptions="integer"),
-        cells.budget,
-    ),
-    known.CUSTOM_RESOURCE_DEFINITIONS: (_columns("Created At", created_at="date"), cells.definition),
-}
-_OTHERS = (_columns("Age"), cells.plain)
+def _typed(column: Column, obj: Object) -> Any:
+    """The value of a custom resource's column; None if it is absent or of another type."""
+    value = joined(obj, column.json_path)
+    if value is None:
+        return None
+    if column.type in ("integer", "number"):
+        return value if isinstance(value, (int, float)) else None
+    if column.type == "boolean":
+        return value if isinstance(value, bool) else None
+    return value if isinstance(value, str) else str(value)
+
+
+def age(moment: str, now: float) -> str:
+    """The time since ``moment`` as kubectl shows it, in the largest units; "" is an unknown moment."""
+    if not moment:
+        return "<unknown>"
+    try:
+        seconds = max(0, int(now - datetime.fromisoformat(moment).timestamp()))
+    except ValueError:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
+    return f"{days}d" if days < 730 else f"{days // 365}y"

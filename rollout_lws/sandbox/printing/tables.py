@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.api_resources import Served
-from rollout_lws.sandbox.printing.columns import cells_of, columns_of
+from rollout_lws.sandbox.printing.printers import cells_of, columns_of
 from rollout_lws.sandbox.routes import Request
 
 Object = dict[str, Any]

@@ -12,7 +12,7 @@ import yaml
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
 from rollout_lws.cli.manifests import Source
-from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, Twice, composed, mark_of
+from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, composed, mark_of
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     POD_DISRUPTION_BUDGETS,
@@ -48,7 +48,6 @@ class Document:
     above: int
     root: yaml.Node
     value: Any
-    twice: tuple[Twice, ...] = ()
 
     def mark(self, path: Path) -> Mark:
         found = mark_of(self.root, path)
@@ -69,8 +68,6 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
         found, wrong = _part(source.name, above, text)
         if wrong is None:
             documents += found
-            if _KNOWN.search(text):
-                findings += (double for document in found for double in _twice(document))
             continue
         braces = _template(text, wrong.line - above, wrong.column)
         if braces is not None:
@@ -108,9 +105,7 @@ def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | N
     found: list[Document] = []
     try:
         for root in composed(text):
-            reader = Reader()
-            value = reader.value(root)
-            found.append(Document(file, above, root, value, tuple(reader.twice)))
+            found.append(Document(file, above, root, Reader(unique=True).value(root)))
     except NotPlain as error:
         return [], Finding(file, error.mark.line + above, error.mark.column, "LWS001", f"not a manifest: {error}")
     except yaml.MarkedYAMLError as error:
@@ -128,21 +123,3 @@ def _inside(text: str, line: int, column: int) -> tuple[int, int]:
     """Move a position after the last line to the end of that line."""
     lines = text.rstrip().splitlines() or [""]
     return (line, column) if line < len(lines) else (len(lines) - 1, len(lines[-1]))
-
-
-def _twice(document: Document) -> Iterator[Finding]:
-    """Duplicate keys; an object after a missing separator is one finding, not one for each of its keys."""
-    merged = {each.again for each in document.twice if each.key in ("apiVersion", "kind") and each.again.column == 1}
-    if len(merged) > 1:
-        first = min(each.again.line for each in document.twice if each.again.column == 1) + document.above
-        yield Finding(document.file, first, 1, "LWS003", "another object begins here: put a line of --- above it")
-    for each in document.twice:
-        if len(merged) < 2 or each.again.column > 1:
-            yield Finding(
-                document.file,
-                each.again.line + document.above,
-                each.again.column,
-                "LWS003",
-                f"{each.key} stands here again, first in line {each.first.line + document.above}: kubectl keeps"
-                " the last one alone, and Kustomize and Flux refuse the file: remove one of the two",
-            )

@@ -34,9 +34,8 @@ _ERROR, _WARNING, _NOTE = Severity
 
 CODES: dict[str, Code] = {
     # Reading
-    "LWS001": Code(_ERROR, "not YAML"),
+    "LWS001": Code(_ERROR, "not YAML, or a key twice in one mapping"),
     "LWS002": Code(_ERROR, "a template of Helm or Jinja, not a manifest"),
-    "LWS003": Code(_ERROR, "a key twice in one mapping"),
     "LWS004": Code(_WARNING, "the same object twice"),
     # Refused by the API server
     "LWS101": Code(_ERROR, "a field that Rollout or BatchRelease does not have"),
@@ -81,17 +80,14 @@ CODES: dict[str, Code] = {
     "LWS313": Code(_WARNING, "a Service that sends requests to groups that are not ready"),
     "LWS314": Code(_WARNING, "a manifest and an autoscaler that both set the number of groups"),
     "LWS315": Code(_WARNING, "a BatchRelease that was written by hand"),
-    "LWS316": Code(_WARNING, "a step of more groups than there are"),
     "LWS317": Code(_WARNING, "a preStop longer than the pod is given to end"),
     "LWS318": Code(_WARNING, "a Service that no group of the canary is behind"),
     "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),
     "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
-    "LWS322": Code(_WARNING, "a step of fewer groups than one before it"),
     "LWS323": Code(_WARNING, "a deadline after Kueue's own timeout"),
     # Not decidable
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),
-    "LWS403": Code(_NOTE, "a name that is cut and hashed"),
     "LWS404": Code(_NOTE, "rules that were not asked because of earlier findings"),
 }
 CODE_OF: dict[Reason, str] = {each.reason: code for code, each in CODES.items() if each.reason is not None}

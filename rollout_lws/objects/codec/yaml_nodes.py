@@ -60,15 +60,6 @@ class NotPlain(ValueError):
         self.mark = _mark(node)
 
 
-@dataclass(frozen=True, slots=True)
-class Twice:
-    """A duplicate key in a mapping: only the later one counts."""
-
-    key: str
-    first: Mark
-    again: Mark
-
-
 def composed(text: str) -> Iterator[yaml.Node]:
     """The non-empty documents of a text; yaml.YAMLError where it is no longer YAML."""
     check_yaml(text)
@@ -90,10 +81,13 @@ def values(text: str) -> list[Any]:
 
 
 class Reader:
-    """Converts one document's nodes to plain values: dicts with string keys, lists, numbers, booleans, text, None."""
+    """Converts one document's nodes to plain values: dicts with string keys, lists, numbers, booleans, text, None.
 
-    def __init__(self) -> None:
-        self.twice: list[Twice] = []
+    With ``unique`` a key twice in one mapping is refused, as Kustomize and Flux do; else the later one counts.
+    """
+
+    def __init__(self, *, unique: bool = False) -> None:
+        self._unique = unique
         self._merges = _Merges()
         self._made: dict[int, Any] = {}
         self._sizes: dict[int, int] = {}
@@ -121,7 +115,8 @@ class Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item) for item in node.value]
         if isinstance(node, yaml.MappingNode):
-            self._tell_doubles(node)
+            if self._unique:
+                self._check_unique(node)
             return {key: self.value(value) for key, (_, value) in self._merges.members(node).items()}
         return _scalar(node)
 
@@ -132,15 +127,13 @@ class Reader:
         members = self._merges.members(node) if isinstance(node, yaml.MappingNode) else {}
         return [value for _, value in members.values()]
 
-    def _tell_doubles(self, node: yaml.MappingNode) -> None:
-        seen: dict[str, yaml.Node] = {}
+    def _check_unique(self, node: yaml.MappingNode) -> None:
+        seen = set()
         for key, _ in node.value:
-            if key.tag == _MERGE:
-                continue
             name = _key(key)
-            if name in seen:
-                self.twice.append(Twice(name, _mark(seen[name]), _mark(key)))
-            seen[name] = key
+            if name in seen and key.tag != _MERGE:
+                raise NotPlain(key, f"{name} stands here again: remove one, or put --- above another object")
+            seen.add(name)
 
 
 def _scalar(node: yaml.Node) -> Any:

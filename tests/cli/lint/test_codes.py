@@ -102,14 +102,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         "of Helm or Jinja",
     ),
     "a key twice": (
-        "LWS003",
+        "LWS001",
         plain("          pause: {}", "          pause: {}\n          »pause: {}"),
-        "pause stands here again, first in line 14: kubectl keeps the last one alone, and Kustomize and Flux refuse",
+        "not a manifest: pause stands here again: remove one, or put --- above another object",
     ),
     "an object without a separator": (
-        "LWS003",
+        "LWS001",
         plain() + edited(SERVICE, "apiVersion", "»apiVersion"),
-        "another object begins here: put a line of --- above it",
+        "apiVersion stands here again: remove one, or put --- above another object",
     ),
     "an object twice": (
         "LWS004",
@@ -510,16 +510,6 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "is made, changed and deleted by the release of a Rollout",
     ),
-    "more than there is": (
-        "LWS316",
-        plain("        - replicas: 50%", "        - »replicas: 9"),
-        "step 2 asks for 9 groups, and LeaderWorkerSet chat has 4",
-    ),
-    "fewer than before": (
-        "LWS322",
-        plain("        - replicas: 50%", "        - replicas: 50%\n        - »replicas: 1"),
-        "step 3 asks for 1 groups, and a step before it makes 2, which it keeps",
-    ),
     "a preStop that is too long": (
         "LWS317",
         lws("              preStop:", "              »preStop:", '"10"', '"30"'),
@@ -593,13 +583,6 @@ CASES: dict[str, tuple[str, str, str]] = {
             "  »workloadRef:\n    apiVersion: apps/v1\n    kind: Deployment",
         ),
         "Rollout chat is one of OpenKruise Rollouts: it names a Deployment",
-    ),
-    "a name that is cut": (
-        "LWS403",
-        lws("  name: chat\nspec", f"  »name: {_LONG[:44]}x\nspec").replace(
-            "    name: chat\n  strategy", f"    name: {_LONG[:44]}x\n  strategy"
-        ),
-        "-canary would be too long a name, so the new version's LeaderWorkerSet is called",
     ),
     "an LWS with errors": (
         "LWS404",

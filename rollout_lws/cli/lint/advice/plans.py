@@ -13,7 +13,6 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.objects.scaling import scaled
 from rollout_lws.targets.target import Target
 
 
@@ -60,25 +59,6 @@ def _groups(release: Release, lws: Target) -> Iterator[Finding]:
     if told:
         greedy = step_of_much_extra(release.plan, replicas)
         yield release.manifest.found("LWS309", (*at, greedy - 1, "replicas"), told)
-    for index, step in enumerate(release.plan.steps):
-        if isinstance(step.replicas, int) and step.replicas > replicas > 0:
-            yield release.manifest.found(
-                "LWS316",
-                (*at, index, "replicas"),
-                f"step {index + 1} asks for {step.replicas} groups, and LeaderWorkerSet {lws.metadata.name} has"
-                f" {replicas}, which is all it gets: write a percentage, or raise the LeaderWorkerSet's replicas",
-            )
-    most = 0
-    for index, step in enumerate(release.plan.steps):
-        asked = min(scaled(step.replicas, replicas), replicas)
-        if asked < most:
-            yield release.manifest.found(
-                "LWS322",
-                (*at, index, "replicas"),
-                f"step {index + 1} asks for {asked} groups, and a step before it makes {most}, which it keeps: steps"
-                " never take groups away",
-            )
-        most = max(most, asked)
 
 
 def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from rollout_lws.api.resources import keys, rollouts
-from rollout_lws.cli.install.deployment import arguments
+from rollout_lws.cli.install.manifests import arguments
 from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, Installation
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError

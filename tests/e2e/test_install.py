@@ -11,8 +11,7 @@ import pytest
 import pytest_asyncio
 
 from rollout_lws.api.resources import rollouts
-from rollout_lws.cli.install.deployment import arguments
-from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.manifests import arguments, objects
 from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, Installation
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError

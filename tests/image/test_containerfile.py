@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.install.deployment import deployment
+from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.options import Installation
 from tests.docs.pages import ROOT
 from tests.image.containerfile import copied, sent, stages
@@ -27,8 +27,9 @@ BUILD, FINAL = stages()
 
 
 def pod() -> dict[str, Any]:
-    found: dict[str, Any] = deployment(Installation(image="registry.example.com/rollout-lws:1"))["spec"]["template"]
-    return found["spec"]
+    *_, deployment = objects(Installation(image="registry.example.com/rollout-lws:1"))
+    found: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return found
 
 
 def test_it_takes_what_it_needs_and_no_more() -> None:

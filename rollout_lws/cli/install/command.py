@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
 import yaml
 
@@ -19,9 +17,9 @@ from rollout_lws.cli.install.options import (
     Installation,
 )
 from rollout_lws.cli.install.rbac import CONTROLLER
-from rollout_lws.cli.install.waiting import runs, wait
+from rollout_lws.cli.install.waiting import wait
 from rollout_lws.cli.options import with_target
-from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
@@ -77,26 +75,9 @@ def install(
         click.echo(yaml.safe_dump_all(objects(chosen), sort_keys=False), nl=False)
         return
     with Transport.to(target) as transport:
-        last = applying.install(transport, chosen, click.echo, _warn)
+        applying.install(transport, chosen, click.echo, _warn)
         if timeout > 0 and replicas:
-            try:
-                wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
-            except RolloutLwsError:
-                _warn_of_kept(last)
-                raise
-        elif last and not runs(transport, chosen.namespace, CONTROLLER):
-            _warn_of_kept(last)
-            return
-        applying.take(last, click.echo)
-
-
-def _warn_of_kept(last: Sequence[applying.Step]) -> None:
-    """Removing permissions before a new controller runs would leave the cluster without a working controller."""
-    if last:
-        _warn(
-            f"the controller before this one keeps the rights that only it needs, since it leads until the new one runs"
-            f" ({applying.places_of(last)}); once that runs, run the same command again: it takes them away"
-        )
+            wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
 
 
 def _warn(text: str) -> None:

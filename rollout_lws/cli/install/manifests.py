@@ -1,31 +1,57 @@
-"""The objects of an installation, in the order in which they can be applied, as pure functions of the options."""
+"""The objects of an installation, in the order in which they can be applied, as pure functions of the options.
+
+``templates/`` has the objects as YAML, one file for the controller and one for each extra, named as the extra. The
+rules of roles come from ``rbac``, since the chart has them too.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from string import Template
 from typing import Any
+
+import yaml
 
 from rollout_lws import __version__
 from rollout_lws.api import crd
-from rollout_lws.cli.install import extras, rbac
-from rollout_lws.cli.install.deployment import deployment, disruption_budget
-from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, EXTRAS, Installation
+from rollout_lws.api.resources import keys
+from rollout_lws.cli.install import rbac
+from rollout_lws.cli.install.options import (
+    DEFAULT_NAMESPACE,
+    EXTRAS,
+    GUARD,
+    POD_DELETION_POLICY,
+    POD_MONITOR,
+    SERVICE_MONITOR,
+    Installation,
+)
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
+    ADMISSION_POLICIES,
+    DEFAULT_API_GROUP,
     NAMESPACES,
-    ROLE_BINDINGS,
+    POD_MONITORS,
     ROLES,
-    SERVICE_ACCOUNTS,
+    SERVICE_MONITORS,
+    Resource,
 )
 
 Object = dict[str, Any]
 PART_OF = "app.kubernetes.io/part-of"
 PRODUCT = "rollout-lws"
+#: Labels of the controller's pods.
+SELECTOR = {"app.kubernetes.io/name": PRODUCT, "app.kubernetes.io/component": "controller"}
+HEALTH_PORT, METRICS_PORT, GUARD_PORT = 8081, 8080, 9443
 #: ClusterRole of a controller that watches some namespaces only, bound in each of them.
 NAMESPACED = f"{CONTROLLER}-namespaced"
-#: Role for the Lease, in the controller's namespace.
-ELECTION = f"{CONTROLLER}-leader-election"
+#: Extras that need kinds which not every cluster serves: the kind, and what provides it.
+NEEDED: Mapping[str, tuple[Resource, str]] = {
+    POD_MONITOR: (POD_MONITORS, "the Prometheus operator"),
+    SERVICE_MONITOR: (SERVICE_MONITORS, "the Prometheus operator"),
+    POD_DELETION_POLICY: (ADMISSION_POLICIES, "Kubernetes 1.30 or newer"),
+}
 
 
 def objects(chosen: Installation) -> tuple[Object, ...]:
@@ -38,28 +64,81 @@ def objects(chosen: Installation) -> tuple[Object, ...]:
     return tuple(map(_labelled, (*own, *crd.render(chosen.api_group), *_controller(chosen))))
 
 
-def names() -> set[tuple[str, str]]:
-    """Kind and name of everything that an installation can contain, except its namespace and CRDs."""
-    most = Installation("any", extras=EXTRAS, watch_namespaces=("any",))
-    return {(each["kind"], each["metadata"]["name"]) for each in _controller(most)}
-
-
-def _controller(chosen: Installation) -> list[Object]:
-    return [
-        _service_account(chosen),
-        *_granted(chosen),
-        *_elected(chosen),
-        *rbac.people_roles(chosen.api_group),
-        disruption_budget(chosen),
-        *extras.wanted(chosen),
-        deployment(chosen),
-    ]
-
-
 def home(chosen: Installation) -> Object:
     """The controller's namespace, for clusters where it does not exist."""
     own = chosen.namespace == DEFAULT_NAMESPACE
     return _labelled(_own_namespace() if own else NAMESPACES.manifest(chosen.namespace))
+
+
+def arguments(chosen: Installation) -> list[str]:
+    """Arguments of ``rollout-lws``, without those that equal the controller's defaults."""
+    group = [] if chosen.api_group == DEFAULT_API_GROUP else [f"--api-group={chosen.api_group}"]
+    watched = [f"--namespace={namespace}" for namespace in chosen.watch_namespaces]
+    ports = [f"--health-probe-bind-address=:{HEALTH_PORT}", f"--metrics-bind-address=:{METRICS_PORT}"]
+    guard = ["--guard", f"--guard-bind-address=:{GUARD_PORT}"] if GUARD in chosen.extras else []
+    # Leader election even with one replica: two run during an upgrade.
+    return ["controller", "--leader-elect", *group, *watched, *ports, *guard, "--log-format=json"]
+
+
+def _controller(chosen: Installation) -> list[Object]:
+    account, *bindings, budget, deployment = _read("controller", chosen)
+    return [
+        account,
+        *_roles(chosen),
+        *bindings,
+        *(each for watched in chosen.watch_namespaces for each in _read("watched-namespace", chosen, watched)),
+        *rbac.people_roles(chosen.api_group),
+        budget,
+        *(each for extra in EXTRAS if extra in chosen.extras for each in _read(extra, chosen)),
+        deployment,
+    ]
+
+
+def _roles(chosen: Installation) -> list[Object]:
+    """The controller's roles.
+
+    A ClusterRoleBinding binds the ClusterRole of its name; when only some namespaces are watched, that role has only
+    the rules for cluster-scoped kinds, and RoleBindings bind a second one in each of these namespaces.
+    """
+    everything = rbac.controller_rules(chosen.api_group)
+    cluster = [rbac.role(CONTROLLER, everything)]
+    if chosen.watch_namespaces:
+        cluster = [
+            rbac.role(CONTROLLER, (rule for rule in everything if rule.cluster)),
+            rbac.role(NAMESPACED, (rule for rule in everything if not rule.cluster)),
+        ]
+    if GUARD in chosen.extras:
+        cluster.append(rbac.role(f"{CONTROLLER}-guard", rbac.guard_rules()))
+    # For the Lease, in the controller's namespace only.
+    election = [rule.rendered() for rule in rbac.leader_election_rules()]
+    return [*cluster, ROLES.manifest(f"{CONTROLLER}-leader-election", chosen.namespace, rules=election)]
+
+
+def _read(name: str, chosen: Installation, watched: str = "") -> list[Object]:
+    """The objects of one file, for the watched namespace ``watched`` where the file is about one."""
+    ports = {"health": HEALTH_PORT, "metrics": METRICS_PORT} | ({"guard": GUARD_PORT} if GUARD in chosen.extras else {})
+    among = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(chosen.watch_namespaces)}
+    text = (files(__package__) / "templates" / f"{name}.yaml").read_text()
+    filled = Template(text).substitute(
+        namespace=json.dumps(chosen.namespace),
+        watched=json.dumps(watched),
+        image=json.dumps(chosen.image),
+        replicas=chosen.replicas,
+        group=chosen.api_group,
+        arguments=json.dumps(arguments(chosen)),
+        ports=json.dumps([{"name": port, "containerPort": ports[port], "protocol": "TCP"} for port in ports]),
+        open_ports=json.dumps([{"port": port, "protocol": "TCP"} for port in sorted(ports.values())]),
+        original=keys(chosen.api_group).original,
+        account=f"system:serviceaccount:{chosen.namespace}:{CONTROLLER}",
+        failure_policy=chosen.guard_failure_policy,
+        watched_selector=json.dumps({"matchExpressions": [among]} if chosen.watch_namespaces else {}),
+    )
+    # Through JSON, because YAML's anchors would be printed again as such.
+    return [each for read in json.loads(json.dumps([*yaml.safe_load_all(filled)])) for each in _items(read)]
+
+
+def _items(read: Object) -> list[Object]:
+    return list(read["items"]) if read["kind"] == "List" else [read]
 
 
 def _own_namespace() -> Object:
@@ -67,39 +146,6 @@ def _own_namespace() -> Object:
     made = NAMESPACES.manifest(DEFAULT_NAMESPACE)
     made["metadata"]["labels"] = {"pod-security.kubernetes.io/enforce": "restricted"}
     return made
-
-
-def _service_account(chosen: Installation) -> Object:
-    return SERVICE_ACCOUNTS.manifest(CONTROLLER, chosen.namespace, automountServiceAccountToken=False)
-
-
-def _granted(chosen: Installation) -> list[Object]:
-    """The controller's roles and bindings.
-
-    A ClusterRoleBinding binds the ClusterRole of this name; when only some namespaces are watched, that role has only
-    the rules for cluster-scoped kinds, and RoleBindings bind a second one in each of these namespaces.
-    """
-    everything = rbac.controller_rules(chosen.api_group)
-    bound = rbac.binding(CLUSTER_ROLE_BINDINGS.manifest(CONTROLLER), CLUSTER_ROLES, CONTROLLER, chosen.namespace)
-    if not chosen.watch_namespaces:
-        return [rbac.role(CONTROLLER, everything), bound]
-    bindings = (ROLE_BINDINGS.manifest(CONTROLLER, namespace) for namespace in chosen.watch_namespaces)
-    return [
-        rbac.role(CONTROLLER, (rule for rule in everything if rule.cluster)),
-        rbac.role(NAMESPACED, (rule for rule in everything if not rule.cluster)),
-        bound,
-        *(rbac.binding(each, CLUSTER_ROLES, NAMESPACED, chosen.namespace) for each in bindings),
-    ]
-
-
-def _elected(chosen: Installation) -> list[Object]:
-    """Permissions for the Lease, in the controller's namespace only."""
-    rules = [rule.rendered() for rule in rbac.leader_election_rules()]
-    made = ROLE_BINDINGS.manifest(ELECTION, chosen.namespace)
-    return [
-        ROLES.manifest(ELECTION, chosen.namespace, rules=rules),
-        rbac.binding(made, ROLES, ELECTION, chosen.namespace),
-    ]
 
 
 def _labelled(obj: Object) -> Object:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.install.extras import NEEDED
-from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
+from rollout_lws.cli.install.manifests import NEEDED, PART_OF, PRODUCT
 from rollout_lws.cli.install.options import Installation
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.install.deployment import SELECTOR
 from rollout_lws.cli.install.inventory import RIGHTS, SERVING, WEBHOOKS, labelled, listed, name_of
-from rollout_lws.cli.install.manifests import PRODUCT
+from rollout_lws.cli.install.manifests import PRODUCT, SELECTOR
 from rollout_lws.cli.install.ownership import is_ours
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import crd
-from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.applying import MANAGER, RESOURCES
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.options import Installation
@@ -25,7 +24,6 @@ from rollout_lws.objects.resources import (
 from rollout_lws.sandbox.faults import Effect
 from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from tests.cli.conftest import World
-from tests.cli.install.test_manifests import rules
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
@@ -37,21 +35,6 @@ def install(world: World, *more: str, image: str = IMAGE) -> list[str]:
     result = world.run("install", "--image", image, "--timeout", "0", *more)
     assert result.exit_code == 0, result.exception
     return result.stdout.splitlines()
-
-
-def run(world: World) -> None:
-    """The Deployment's controllers run, in its newest form and no other."""
-    found = there(world, DEPLOYMENTS, NAME, HOME)
-    counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), found["spec"]["replicas"])
-    status = {"status": {"observedGeneration": found["metadata"]["generation"], **counts}}
-    world.do(lambda: world.server.patch(DEPLOYMENTS, HOME, NAME, status, subresource="status"))
-
-
-def upgrade(world: World, *more: str) -> list[str]:
-    """The lines that are told, the second time: when what was installed the first time runs."""
-    install(world, *more)
-    run(world)
-    return install(world, *more)
 
 
 def refused(world: World, *more: str) -> str:
@@ -109,7 +92,7 @@ def test_what_an_older_version_applied_goes_and_what_others_added_stays(bare: Wo
     older = next(each for each in objects(Installation(IMAGE)) if each["metadata"]["name"] == NAME and "rules" in each)
     more = {**older, "rules": [*older["rules"], {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}
     bare.do(lambda: bare.server.patch(CLUSTER_ROLES, "", NAME, more, APPLY_PATCH, field_manager=MANAGER, force=True))
-    upgrade(bare)
+    install(bare)
     assert there(bare, CLUSTER_ROLES, NAME)["rules"] == older["rules"]
     toleration = {"key": "infra", "operator": "Exists"}
     body = {"metadata": {"labels": {"team": "infra"}}, "spec": {"template": {"spec": {"tolerations": [toleration]}}}}
@@ -204,13 +187,13 @@ def test_rights_follow_the_namespaces_that_are_watched(bare: World) -> None:
         bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
     install(bare, "--watch-namespace", "team-a", "--watch-namespace", "team-b")
     assert watched(bare) == {"team-a", "team-b"}
-    told = upgrade(bare, "--watch-namespace", "team-b")
-    gone = "rolebinding.rbac.authorization.k8s.io/rollout-lws-controller in namespace team-a deleted"
-    assert f"{gone}: it is watched no longer" in told
+    told = install(bare, "--watch-namespace", "team-b")
+    gone = "rolebinding.rbac.authorization.k8s.io/rollout-lws-controller in namespace team-a deleted: nothing needs it"
+    assert gone in told
     assert watched(bare) == {"team-b"}
     granted = there(bare, CLUSTER_ROLES, NAME)["rules"]
     assert not any("leaderworkersets" in rule["resources"] for rule in granted)
-    upgrade(bare)
+    install(bare)
     assert watched(bare) == set()
     assert there(bare, CLUSTER_ROLES, NAME)["rules"] != granted
 
@@ -223,119 +206,11 @@ def watched(world: World) -> set[str]:
 
 def test_its_own_namespace_may_be_watched_and_left_and_the_lease_stays_its_own(bare: World) -> None:
     install(bare)
-    upgrade(bare, "--watch-namespace", HOME)
+    install(bare, "--watch-namespace", HOME)
     assert watched(bare) == {HOME}
-    upgrade(bare)
+    install(bare)
     assert watched(bare) == set()
     assert there(bare, ROLE_BINDINGS, "rollout-lws-controller-leader-election", HOME)["roleRef"]["kind"] == "Role"
-
-
-#: Flags of an installation that is there, and of the one that it becomes.
-CHANGES = {
-    "narrower": ((), ("--watch-namespace", "team-a")),
-    "wider": (("--watch-namespace", "team-a"), ()),
-    "elsewhere": (("--watch-namespace", "team-a"), ("--watch-namespace", "team-b")),
-}
-
-
-def rights_in(world: World, namespace: str) -> set[tuple[str, str, str]]:
-    """What the controller may do there, by all of its roles."""
-    bindings = world.do(lambda: world.server.list(CLUSTER_ROLE_BINDINGS, ""))
-    bindings += world.do(lambda: world.server.list(ROLE_BINDINGS, namespace))
-    names = {each["roleRef"]["name"] for each in bindings} & all_names(world, CLUSTER_ROLES)
-    return {right for name in names for right in rules(there(world, CLUSTER_ROLES, name))}
-
-
-def watched_by_flags(world: World) -> list[str]:
-    """Namespaces of which the controller of the Deployment takes care, of all two."""
-    (container,) = there(world, DEPLOYMENTS, NAME, HOME)["spec"]["template"]["spec"]["containers"]
-    found = [each.partition("=")[2] for each in container["args"] if each.startswith("--namespace=")]
-    return found or ["team-a", "team-b"]
-
-
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_version_that_does_not_start_leaves_the_one_before_its_rights(bare: World, change: str) -> None:
-    """Whether somebody waits for it or not."""
-    before, after = CHANGES[change]
-    for name in ("team-a", "team-b"):
-        bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
-    upgrade(bare, *before)
-    old = watched_by_flags(bare)
-    for timeout in ("0", "50ms"):
-        result = bare.run("install", "--image", f"{IMAGE}-typo", "--timeout", timeout, *after)
-        assert result.exit_code == 0 if timeout == "0" else isinstance(result.exception, RolloutLwsError)
-        assert "warning: the controller before this one keeps the rights that only it needs" in result.stderr
-        assert "run the same command again: it takes them away" in result.stderr
-        for namespace in {*old, *watched_by_flags(bare)}:
-            assert rights_in(bare, namespace) >= rules(rbac.controller_role()), (timeout, namespace)
-    run(bare)
-    told = bare.run("install", "--image", f"{IMAGE}-typo", "--timeout", "1s", *after)
-    assert (told.exit_code, "keeps the rights" in told.stderr) == (0, False)
-    for namespace in {"team-a", "team-b"} - set(watched_by_flags(bare)):
-        assert not any(resource == "pods" for _, resource, _ in rights_in(bare, namespace))
-    assert watched(bare) == set(after[1::2])
-
-
-def test_what_no_controller_needs_any_more_goes_at_once(bare: World) -> None:
-    """None is wanted, or none is there."""
-    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
-    for gone in (False, True):
-        install(bare, "--watch-namespace", "team-a")
-        if gone:
-            bare.do(lambda: bare.server.delete(DEPLOYMENTS, HOME, NAME))
-        install(bare, *([] if gone else ["--replicas", "0"]))
-        assert watched(bare) == set()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("verb", ["patch", "delete"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_wherever_a_change_of_scope_ends_the_controller_that_runs_has_its_rights(
-    bare: World, change: str, verb: str
-) -> None:
-    before, after = CHANGES[change]
-    for name in ("team-a", "team-b"):
-        bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
-    needed = rules(rbac.controller_role())
-    # Every third request; test_order looks at each write.
-    for nth in range(1, 80, 3):
-        upgrade(bare, *before)
-        old = watched_by_flags(bare)
-        fault = bare.do(
-            lambda nth=nth: bare.http.gate.faults.add(  # type: ignore[misc]
-                Effect(refusal=ApiError(403, "Forbidden", "no")), verb, nth=nth
-            )
-        )
-        result = bare.run("install", "--image", IMAGE, "--timeout", "0", *after)
-        for namespace in (*old, *watched_by_flags(bare)):
-            assert rights_in(bare, namespace) >= needed, (nth, result.exception)
-        if result.exit_code == 0:
-            run(bare)
-            result = bare.run("install", "--image", IMAGE, "--timeout", "0", *after)
-        bare.do(lambda fault=fault: bare.http.gate.faults.rules.remove(fault))  # type: ignore[misc]
-        new = watched_by_flags(bare)
-        for namespace in new:
-            assert rights_in(bare, namespace) >= needed, (nth, result.exception)
-        if result.exit_code == 0:
-            break
-        assert "run the same command again" in str(result.exception)
-    assert nth > 1 or (change, verb) == ("narrower", "delete")
-    assert result.exit_code == 0
-    for namespace in {"team-a", "team-b"} - set(new):
-        assert {resource for _, resource, _ in rights_in(bare, namespace)} == {
-            "customresourcedefinitions",
-            "admissionchecks",
-        }
-    assert ("rollout-lws-controller-namespaced" in all_names(bare, CLUSTER_ROLES)) == bool(after)
-
-
-def test_a_right_that_somebody_else_took_back_meanwhile_is_taken_back(bare: World) -> None:
-    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
-    install(bare, "--watch-namespace", "team-a")
-    gone = Effect(refusal=ApiError(404, "NotFound", "rolebindings not found"))
-    bare.do(lambda: bare.http.gate.faults.add(gone, "delete", "rolebindings"))
-    assert any(line.endswith("it is watched no longer") for line in upgrade(bare))
 
 
 def test_a_namespace_to_watch_has_to_exist(bare: World) -> None:
@@ -389,10 +264,6 @@ def test_another_scope_than_before_is_warned_of(bare: World) -> None:
     result = bare.run("install", "--image", IMAGE, "--timeout", "0")
     assert result.stderr.splitlines() == [
         "warning: the controller watched namespace team-a until now, and watches all namespaces from now on",
-        "warning: the controller before this one keeps the rights that only it needs, since it leads until the new one"
-        " runs (rolebinding.rbac.authorization.k8s.io/rollout-lws-controller in namespace team-a,"
-        " clusterrole.rbac.authorization.k8s.io/rollout-lws-controller-namespaced); once that runs, run the same"
-        " command again: it takes them away",
     ]
 
 
@@ -405,14 +276,10 @@ def test_a_leader_worker_set_that_is_too_old_is_warned_of(status: Object, warned
     assert bool(warnings(Installation(IMAGE), found)) == warned
 
 
-def test_without_a_guard_nobody_is_asked_before_anything_else_of_it_goes(bare: World) -> None:
-    upgrade(bare, "--with", "guard")
-    told = install(bare)
-    run(bare)
-    told += install(bare)
-    gone = [line.split()[0] for line in told if line.endswith("deleted: nothing needs it")]
-    webhooks = [f"{each}webhookconfiguration.admissionregistration.k8s.io" for each in ("validating", "mutating")]
-    # Controllers that still have a guard keep its rights.
+def test_without_a_guard_its_webhooks_go_before_what_answers_them(bare: World) -> None:
+    install(bare, "--with", "guard")
+    gone = [line.split()[0] for line in install(bare) if line.endswith("deleted: nothing needs it")]
+    webhooks = [f"{each}webhookconfiguration.admissionregistration.k8s.io" for each in ("mutating", "validating")]
     assert gone == [
         *(f"{each}/rollout-lws-guard" for each in webhooks),
         "service/rollout-lws-guard",
@@ -421,3 +288,13 @@ def test_without_a_guard_nobody_is_asked_before_anything_else_of_it_goes(bare: W
     ]
     arguments = there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["template"]["spec"]["containers"][0]["args"]
     assert "--guard" not in arguments
+
+
+def test_an_installation_that_was_interrupted_takes_away_later_what_it_watched_before(bare: World) -> None:
+    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
+    install(bare, "--watch-namespace", "team-a")
+    refusal = Effect(refusal=ApiError(403, "Forbidden", "no"))
+    bare.do(lambda: bare.http.gate.faults.add(refusal, "patch", "deployments"))
+    assert isinstance(bare.run("install", "--image", IMAGE, "--timeout", "0").exception, RolloutLwsError)
+    install(bare)
+    assert watched(bare) == set()

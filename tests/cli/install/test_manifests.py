@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from rollout_lws.cli.controller import controller
 from rollout_lws.cli.install import rbac
-from rollout_lws.cli.install.deployment import arguments
-from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.manifests import arguments, objects
 from rollout_lws.cli.install.options import EXTRAS, Installation
 from rollout_lws.cli.main import program
 from rollout_lws.errors import UsageError

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     DEPLOYMENTS,
@@ -15,9 +14,8 @@ from rollout_lws.objects.resources import (
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
 )
-from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
-from tests.cli.install.test_applying import HOME, IMAGE, NAME, all_names, install, refused
+from tests.cli.install.test_applying import HOME, NAME, all_names, install, refused
 
 Object = dict[str, Any]
 
@@ -28,7 +26,7 @@ def test_what_is_asked_for_no_longer_goes_and_what_others_made_stays(bare: World
     other = {"metadata": {"namespace": HOME, "name": "everybody"}, "spec": {"podSelector": {}}}
     bare.do(lambda: bare.server.create(NETWORK_POLICIES, other))
     told = install(bare, "--with", "network-policy")
-    assert told[-2:] == [
+    assert told[-3:-1] == [
         "validatingadmissionpolicybinding.admissionregistration.k8s.io/rollout-lws-controller-pod-deletion"
         " deleted: nothing needs it",
         "validatingadmissionpolicy.admissionregistration.k8s.io/rollout-lws-controller-pod-deletion"
@@ -37,17 +35,6 @@ def test_what_is_asked_for_no_longer_goes_and_what_others_made_stays(bare: World
     assert all_names(bare, NETWORK_POLICIES) == {NAME, "everybody"}
     install(bare)
     assert all_names(bare, NETWORK_POLICIES) == {"everybody"}
-
-
-def test_who_may_not_see_what_is_not_asked_for_can_install(bare: World) -> None:
-    forbidden = Effect(refusal=ApiError(403, "Forbidden", "networkpolicies is forbidden"))
-    bare.do(lambda: bare.http.gate.faults.add(forbidden, "list", "networkpolicies"))
-    result = bare.run("install", "--image", IMAGE, "--timeout", "0")
-    assert f"deployment.apps/{NAME} created" in result.stdout
-    assert result.stderr.splitlines()[-1] == (
-        "warning: what an installation before has made of networkpolicies.networking.k8s.io, and this one does not"
-        " need, stays: networkpolicies is forbidden"
-    )
 
 
 def test_what_another_namespace_has_under_our_names_stays(bare: World) -> None:

@@ -1,4 +1,4 @@
-"""Forecast of a release before anything is written: groups, accelerators, model loads, traffic weights and time.
+"""Forecast of a release before anything is written: groups, model loads, traffic weights and time.
 
 Pure arithmetic on the plan, phase by phase, with the functions that decide in the release itself. R is the LWS's number
 of regular groups. It assumes that R stays and that every group starts up at the first try. It leaves out waits for
@@ -147,7 +147,6 @@ class _Course:
             loads=made,
             seconds=seconds,
             approval=pause is None and not promotes,
-            accelerators=(self.replicas + self.strategy.extra(new)) * self.given.accelerators,
             back_loads=back,
             back_seconds=self._back(back, rest.share),
         )
@@ -228,7 +227,6 @@ class _Course:
             loads=renewed + grown,
             seconds=waited + self._around(down.share, rounds, takes_over, waited) + rounds * self.unit,
             approval=False,
-            accelerators=(self.replicas + self.strategy.extra(new)) * self.given.accelerators,
             back_loads=self.replicas,
             back_seconds=(1 if emptied else self._rounds_back(self.replicas)) * self.unit,
         )

@@ -10,8 +10,8 @@ from rollout_lws.capacity.base import CapacityStrategy
 @dataclass(frozen=True, slots=True)
 class Given:
     """The input of a forecast besides the plan: the LWS's ``replicas``; the user's maxUnavailable in groups, as LWS
-    resolves it (maxSurge does not count: the hold has none); the seconds until a group is ready and for which it then
-    must be (minReadySeconds); and its accelerators.
+    resolves it (maxSurge does not count: the hold has none); and the seconds until a group is ready and for which it
+    then must be (minReadySeconds).
 
     ``unlisted``: a Service or InferencePool that trafficRoutings do not name also selects the LWS's groups.
     ``reached``: without trafficRoutings, whether the Services that select the LWS's groups also select those of a
@@ -22,7 +22,6 @@ class Given:
     unavailable: int = 1
     load_seconds: float = 0
     min_ready_seconds: float = 0
-    accelerators: int = 0
     unlisted: bool = False
     reached: bool = True
 
@@ -61,8 +60,6 @@ class Row:
     """Duration: startups, grace, drain, and a pause with a duration."""
     approval: bool
     """True if the user has to approve it."""
-    accelerators: int
-    """Accelerators held, including those of the R groups."""
     back_loads: int
     """Groups that load the old version if the release is rolled back at its end; in the promotion, at most."""
     back_seconds: float
@@ -111,8 +108,3 @@ class Forecast:
     def approvals(self) -> tuple[int, ...]:
         """Steps that the user has to approve."""
         return tuple(row.step for row in self.rows if row.approval and row.step is not None)
-
-    @property
-    def accelerators(self) -> int:
-        """Accelerators held at the peak, including those of the R groups."""
-        return max(row.accelerators for row in self.rows)

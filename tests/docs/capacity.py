@@ -18,7 +18,7 @@ from tests.docs.tables import table
 
 PAGE = ROOT / "docs/capacity.md"
 #: The worked example: four groups of eight accelerators that load for ten minutes, one of which may be away.
-EXAMPLE = Given(replicas=4, unavailable=1, load_seconds=600, accelerators=8)
+EXAMPLE, ACCELERATORS = Given(replicas=4, unavailable=1, load_seconds=600), 8
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
 
 
@@ -65,7 +65,7 @@ def _compared() -> Iterator[tuple[str, ...]]:
         half, promotion = found.rows[1], found.rows[-1]
         yield (
             name,
-            str(found.extra * EXAMPLE.accelerators),
+            str(found.extra * ACCELERATORS),
             str(found.loads),
             _minutes(found.seconds),
             f"{found.ready} of {EXAMPLE.replicas}",
@@ -93,7 +93,7 @@ def _steps(found: Forecast) -> Iterator[tuple[str, ...]]:
         yield (
             "promotion" if last else f"{row.step}, approval" if row.approval else str(row.step),
             str(row.new),
-            str(row.accelerators),
+            str((EXAMPLE.replicas + row.extra) * ACCELERATORS),
             f"{100 * row.share:.0f}%",
             _load(row.load_new),
             _load(row.load_stable),

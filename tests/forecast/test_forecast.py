@@ -15,7 +15,7 @@ from rollout_lws.forecast.forecast import forecast, much_extra
 from rollout_lws.forecast.model import Forecast, Given, Row
 from tests.capacity.plans import plan
 
-LOAD, ACCELERATORS = 600, 8
+LOAD = 600
 #: Weighted steps of a quarter, a half and the promotion.
 STEPS = (("25%", "25%"), ("50%", "50%"), "100%")
 FULL = (*STEPS[:2], ("100%", "100%"))
@@ -23,7 +23,7 @@ FULL = (*STEPS[:2], ("100%", "100%"))
 
 def of(style: str, *steps: Any, replicas: int = 4, routed: bool = True, unavailable: int = 1, **more: Any) -> Forecast:
     made = plan(style, *steps, routed=routed)
-    return forecast(made, Given(replicas, unavailable, LOAD, accelerators=ACCELERATORS, **more))
+    return forecast(made, Given(replicas, unavailable, LOAD, **more))
 
 
 def table(found: Forecast, tell: Callable[[Row], Any]) -> list[Any]:
@@ -198,13 +198,12 @@ def test_a_pause_counts_where_it_has_a_duration_and_an_approval_is_named() -> No
 
 def test_totals_are_those_of_the_whole_release() -> None:
     def totals(found: Forecast) -> tuple[float, ...]:
-        return (found.extra, found.accelerators, found.ready, found.loads, found.rounds, found.windows)
+        return (found.extra, found.ready, found.loads, found.rounds, found.windows)
 
-    assert totals(of("InPlace", *STEPS)) == (0, 32, 3, 4, 4, 4)
-    assert totals(of("Surge", *STEPS)) == (2, 48, 4, 6, 4, 4)
-    assert totals(of("ExtraWorkload", *STEPS)) == (2, 48, 4, 6, 6, 4)
-    assert totals(of("BlueGreen", *FULL)) == (4, 64, 4, 8, 4, 1)
-    assert [row.accelerators for row in of("BlueGreen", 1).rows] == [40, 64]
+    assert totals(of("InPlace", *STEPS)) == (0, 3, 4, 4, 4)
+    assert totals(of("Surge", *STEPS)) == (2, 4, 6, 4, 4)
+    assert totals(of("ExtraWorkload", *STEPS)) == (2, 4, 6, 6, 4)
+    assert totals(of("BlueGreen", *FULL)) == (4, 4, 8, 4, 1)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +261,7 @@ def _any_plan(draw: st.DrawFn) -> tuple[StyleStrategy, Given]:
         traffic = draw(_TRAFFIC) if routed else None
         steps.append(step | ({"traffic": traffic} if traffic else {}))
     least = 2 if style == "InPlace" else 1
-    told = Given(draw(st.integers(least, 20)), draw(st.integers(0, 25)), LOAD, 0, ACCELERATORS, draw(st.booleans()))
+    told = Given(draw(st.integers(least, 20)), draw(st.integers(0, 25)), LOAD, 0, draw(st.booleans()))
     return plan(style, *steps, routed=routed), told
 
 
@@ -277,7 +276,6 @@ def test_a_release_of_any_plan(drawn: tuple[StyleStrategy, Given]) -> None:
         assert min(row.windows, row.rounds, row.loads, row.back_loads) >= 0
         assert row.seconds >= row.rounds * LOAD
         assert row.loads >= row.rounds >= (1 if row.loads else 0)
-        assert row.accelerators == (replicas + row.extra) * ACCELERATORS
         assert 0 <= row.share <= 1
     in_place = found.strategy.name == "InPlace"
     # What each style announces.

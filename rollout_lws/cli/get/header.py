@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from rollout_lws.cli.get.changes import author, changed
+from rollout_lws.cli.changes import changed
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
@@ -31,7 +31,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
     fields = [
         ("Message", message(shown.rollout)),
         *(("Cause", cause) for cause in _causes(shown.rollout)),
-        ("Change", _change(shown, now)),
+        ("Change", _change(shown)),
         ("Users", _users(shown.rollout)),
         ("Groups", _groups(shown.rollout)),
         ("GPU", _accelerators(shown, steps)),
@@ -82,17 +82,11 @@ def _causes(rollout: Object) -> Iterator[str]:
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
 
 
-def _change(shown: Release, now: datetime) -> str:
+def _change(shown: Release) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.stable is None:
         return ""
-    lws = shown.stable.workload
-    before, after = shown.before.meaning, lws.version.meaning
-    told = changed(before, after)
-    by, at = author(lws, before, after)
-    if told and by:
-        told += f"   by {by}" + (f", {age(at, now)} ago" if at else "")
-    return told
+    return changed(shown.before.meaning, shown.stable.workload.version.meaning)
 
 
 def _users(rollout: Object) -> str:

@@ -12,10 +12,10 @@ from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
 from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.table import strategy_of_plan
+from rollout_lws.cli.changes import changed
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
 from rollout_lws.cli.plan.written import planned
-from rollout_lws.cli.versions import containers
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.model import Forecast, Given
 from rollout_lws.rollout.decision import Verdict
@@ -73,6 +73,7 @@ def make(
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
+    is_new = old.template_hash != d.version.template_hash
     found_by = reach(d, services) if style is not None else Reach()
     given = Given(
         replicas=d.replicas,
@@ -99,7 +100,7 @@ def make(
         replicas=d.replicas,
         size=d.version.size,
         strategy=strategy_of_plan(style) if style is not None else None,
-        change=_change(old, d.version),
+        change=changed(old.meaning, d.version.meaning) or ("the template" if is_new else ""),
         at=_at(d),
         given=given,
         loads=loads,
@@ -170,20 +171,6 @@ def _at(d: Draft) -> str:
     if d.status.finalising is None:
         return f"step {d.status.current_step_index or d.sub.current_step_index}"
     return "promotion" if d.status.finalising.reason == "Success" else "going back"
-
-
-def _change(old: Version, new: Version) -> str:
-    """Images that differ, by role and container; "the template" when other fields do."""
-    if old.template_hash == new.template_hash:
-        return ""
-    before = dict(containers(old.members))
-    told = []
-    for place, each in containers(new.members):
-        image = (before.get(place) or {}).get("image")
-        if image != each.get("image"):
-            role = place.split("/")[1].removesuffix("Template")
-            told.append(f"{role} {each.get('name')}: {image or 'none'} -> {each.get('image')}")
-    return "; ".join(told) or "the template"
 
 
 def _now(o: Observation, old: Version, new: Version) -> Amounts:

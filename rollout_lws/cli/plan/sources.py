@@ -26,9 +26,6 @@ from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.observation import Observation
 
-#: Flags that select a cluster: with one of them, a cluster that does not answer is an error.
-_MEANT = ("context", "kubeconfig", "cluster", "server")
-
 
 @dataclass(frozen=True, slots=True)
 class Sources:
@@ -46,14 +43,13 @@ class Sources:
 def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: bool) -> Sources:
     """Rollout ``name`` ("": those of the manifests) and everything that concerns its release.
 
-    UsageError for a Rollout that does not exist, or that the files have in another namespace; Unreachable or ApiError
-    when a cluster that the user selected does not answer.
+    UsageError for a Rollout that does not exist, or that the files have in another namespace; NoCluster, Unreachable or
+    ApiError when no cluster answers.
     """
     namespace = _one_namespace(given, name, target.namespace)
     keys = Keys(target.api_group or _group(given) or DEFAULT_API_GROUP)
     if offline:
         return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False)
-    meant = not given or any(getattr(target, each) for each in _MEANT)
     try:
         transport = click.get_current_context().with_resource(
             Transport.to(replace(target, namespace=namespace) if namespace else target)
@@ -65,12 +61,9 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
             workloads = [fetch_rollout(transport, rollouts(keys.group), name)["spec"]["workloadRef"]["name"]]
         found = look(transport, keys, workloads)
     except (NoCluster, Unreachable) as error:
-        # An error from a cluster that does answer must not fall back to planning from files.
-        if meant:
-            raise
-        why = str(error).partition(";")[0]
-        told = (f"no cluster answered ({why}), so this plan is from the files alone",)
-        return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False, told=told)
+        if given:
+            raise type(error)(f"{error}; with --offline files are planned by themselves") from error
+        raise
     return Sources(found, given, transport.namespace, asked=True, told=tuple(_unknown(found)))
 
 

@@ -102,7 +102,7 @@ async def test_another_size_is_refused_where_lws_would_damage_groups_that_restar
     lws["spec"]["leaderWorkerTemplate"] = {**lws["spec"]["leaderWorkerTemplate"], "size": 4}
     plan = make(seen(world, lws), seen(world))
     assert any("changes its size" in refusal for refusal in plan.refusals)
-    assert plan.change == "the template"
+    assert plan.change == "size 2 -> 4"
     world.close()
 
 

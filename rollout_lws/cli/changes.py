@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from rollout_lws.cli.versions import ROLES, containers
-from rollout_lws.targets.target import Target
 
 Object = dict[str, Any]
 #: Differences to print; further ones are counted.
@@ -96,48 +91,3 @@ def _without_containers(template: Object | None) -> Object:
 
 def _fields(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-
-
-def author(lws: Target, before: Object, after: Object) -> tuple[str, datetime | None]:
-    """The field manager that wrote the difference, and when; ("", None) when managedFields does not tell.
-
-    A manager that takes over a field removes it from its previous manager, so the current one wrote it last.
-    """
-    paths = list(_paths(before, after))
-    wrote = [
-        each
-        for each in lws.metadata.managed_fields
-        if any(_has(msgspec.json.decode(each.fields), ("f:spec", *path)) for path in paths)
-    ]
-    if not wrote:
-        return "", None
-    last = max(wrote, key=lambda each: each.time.timestamp() if each.time else 0.0)
-    return last.manager, last.time
-
-
-def _paths(was: Any, now: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Paths at which two values differ, in managedFields notation."""
-    if was == now:
-        return
-    if isinstance(now, dict):
-        was = was if isinstance(was, dict) else {}
-        for key in now:
-            yield from _paths(was.get(key), now[key], (*path, f"f:{key}"))
-    elif isinstance(now, list) and all(isinstance(each, dict) and "name" in each for each in now):
-        named = {each.get("name"): each for each in was or () if isinstance(each, dict)}
-        for each in now:
-            key = "k:" + json.dumps({"name": each["name"]}, separators=(",", ":"))
-            yield from _paths(named.get(each["name"]), each, (*path, key))
-    else:
-        yield path
-
-
-def _has(fields: Any, path: tuple[str, ...]) -> bool:
-    """Whether ``fields`` contains the field at ``path``, or an atomic parent of it."""
-    for part in path:
-        if not fields:
-            return True
-        if part not in fields:
-            return False
-        fields = fields[part]
-    return True

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.get.changes import author, changed
-from rollout_lws.cli.releases import typed
-from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.cli.changes import changed
 from tests.cli.get.objects import lws
 
 Object = dict[str, Any]
@@ -82,41 +80,3 @@ def test_what_differs_is_told_shortly(edit: Callable[[Object], None], told: str)
     after = copy.deepcopy(before)
     edit(after)
     assert changed(before, after) == told
-
-
-NEWER = image("vllm/vllm-openai:v0.19.0")
-
-
-def managed(manager: str, time: str, *fields: str, role: str = "worker") -> Object:
-    """An entry that has these fields of the container of this role's template."""
-    key = 'k:{"name":"vllm-' + role + '"}'
-    container = {key: {".": {}, **{f"f:{field}": {} for field in fields}}}
-    template = {f"f:{role}Template": {"f:spec": {"f:containers": container}}}
-    return {"manager": manager, "time": time, "fieldsV1": {"f:spec": {"f:leaderWorkerTemplate": template}}}
-
-
-def by(*entries: Object, edit: Callable[[Object], None] = NEWER) -> str:
-    made = lws()
-    before = copy.deepcopy(made["spec"])
-    edit(made["spec"])
-    made["metadata"]["managedFields"] = list(entries)
-    manager, at = author(typed(made, LeaderWorkerSet), before, made["spec"])
-    assert (at is None) == (manager == "")
-    return manager
-
-
-def test_the_author_is_who_has_what_differs_whoever_else_wrote_at_the_same_time() -> None:
-    applied = managed("kubectl", "2026-01-01T11:00:00Z", "name", "resources")
-    assert by(applied, managed("argocd", "2026-01-01T11:00:00Z", "image")) == "argocd"
-    assert by(managed("argocd", "2026-01-01T11:00:00Z", "image"), applied) == "argocd"
-    assert by(applied) == ""
-    assert by() == ""
-
-
-def test_of_several_authors_the_last_one_is_told() -> None:
-    first = managed("kubectl", "2026-01-01T10:00:00Z", "image")
-    assert by(first, managed("helm", "2026-01-01T11:00:00Z", "image", role="leader")) == "helm"
-
-
-def test_who_has_a_whole_list_has_what_is_in_it() -> None:
-    assert by(managed("kubectl", "2026-01-01T10:00:00Z", "args", "env"), edit=arguments) == "kubectl"

@@ -162,10 +162,8 @@ async def test_another_lws_that_comes_up_behind_a_pinned_service_is_told_of_once
     await world.rest()
     assert [each.note for each in world.events if each.reason == EventReason.SHARED_BACKEND] == [SHUT_OUT]
     found = await broken(world)
-    assert (found.about, found.affected) == (
-        f"Service/{SERVICE}",
-        f"all users of LeaderWorkerSet {OTHER} by Service {SERVICE}",
-    )
+    assert found.about == f"Service/{SERVICE}"
+    assert f"selects leaders of LeaderWorkerSet {OTHER} too" in found.found
 
 
 # What was written is found again, whatever a status says

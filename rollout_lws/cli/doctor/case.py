@@ -17,7 +17,6 @@ from rollout_lws.objects.resources import (
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
     LEADER_WORKER_SETS,
-    PODS,
     SERVICES,
     Resource,
 )
@@ -29,12 +28,9 @@ from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workload
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import FieldRef
-from rollout_lws.rollout.routing.weights import settings, told
 from rollout_lws.traffic.registry import SPECS
-from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.dispatch import Dispatch, dispatch
 from rollout_lws.workload.facts import Facts as Workload
-from rollout_lws.workload.groups import groups
 
 #: The link of the chain for each reason of a stalled Rollout.
 PLACE: dict[Reason, Name] = {
@@ -242,63 +238,6 @@ class Case:
         unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.workload.metadata.labels
         return Dispatch((), ()) if found is None and unread and was_dispatched(self.d) else found
 
-    def users(self, side: Workload) -> str:
-        """The users who are affected when groups of this LWS are not healthy."""
-        if self.dispatched(side) is not None:
-            return f"users, as far as groups there are not ready: {self.standing}"
-        if self.facts.observation.canary is side:
-            if settings(self.d) is None:
-                return f"no user: groups that are not ready get no requests; {self.standing}"
-            if self.share == told(ALL_STABLE):
-                return f"no user: the new version gets no requests; {self.standing}"
-            return f"users of the new version, as far as its other groups cannot carry {self.share}; {self.standing}"
-        if self.ready >= self.asked or PODS in self.facts.refused:
-            return f"no user yet: {self.standing}"
-        if not self.ready:
-            return f"all users of {self.workload_name}: none of its {self.asked} groups is ready"
-        return f"users, as far as the other groups cannot carry the load: {self.standing}"
-
-    @property
-    def requests(self) -> str:
-        """Where requests go, as far as this Rollout routes them."""
-        if settings(self.d) is None:
-            return "this Rollout routes no requests"
-        return f"{self.share} of requests go to the new version"
-
-    @property
-    def no_user_yet(self) -> str:
-        """For problems that block releases but no requests."""
-        return f"no user: {self.standing}; no version can be released"
-
-    @property
-    def share(self) -> str:
-        """Share of requests for the new version that routers have accepted."""
-        record = self.d.status.traffic
-        return record.applied.text if record is not None and record.applied is not None else told(ALL_STABLE)
-
-    @cached_property
-    def ready(self) -> int:
-        """Ready groups of the LWS in the Rollout's workloadRef."""
-        stable = self.facts.observation.stable
-        if stable is None:
-            return 0
-        return sum(each.ready(self.now) for each in groups(stable) if 0 <= each.ordinal < stable.workload.replicas)
-
-    @property
-    def asked(self) -> int:
-        stable = self.facts.observation.stable
-        return stable.workload.replicas if stable is not None else 0
-
-    @property
-    def standing(self) -> str:
-        if PODS in self.facts.refused:
-            return f"how many groups of {self.workload_name} are ready cannot be read"
-        stable = self.facts.observation.stable
-        elsewhere = self.dispatched(stable) if stable is not None else None
-        if elsewhere is not None:
-            return f"how many groups of {self.workload_name} are ready is known in {elsewhere.where} only"
-        return f"{self.ready} of {self.asked} groups of {self.workload_name} are ready"
-
     def complained(self, name: Name, about: str, steps: Iterable[str] = ()) -> Link | None:
         """The link as broken, when the rules' complaint belongs to it."""
         found = self.complaint
@@ -308,7 +247,7 @@ class Case:
         if at is not None and at.kind and f"{at.kind}/{at.name}" != about:
             about, steps = f"{at.kind}/{at.name}", (self.kubectl(f"get {at.kind.lower()} {at.name} -o yaml"),)
         goes_on = "it goes on by itself as soon as that is fixed"
-        return Link(name, State.BROKEN, about, found.message, self.no_user_yet, goes_on, (*steps,))
+        return Link(name, State.BROKEN, about, found.message, goes_on, (*steps,))
 
 
 def _words(write: Write) -> str:

@@ -51,7 +51,7 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
     elsewhere = case.dispatched(side)
     if elsewhere is not None:
         running = pods.containers(case, side, about, of_containers)
-        return (made, *multikueue.admission(case, side, elsewhere), running)
+        return (made, multikueue.admission(case, side, elsewhere), running)
     return (
         made,
         pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),

@@ -40,16 +40,14 @@ class Name(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """``about`` is the object, as ``Kind/name``; ``found`` the finding. For a link that is not ok, ``affected`` says
-    which users it affects, ``by_itself`` what happens without intervention, and ``next`` lists complete commands to
-    run.
+    """``about`` is the object, as ``Kind/name``; ``found`` the finding. For a link that is not ok, ``by_itself`` says
+    what happens without intervention, and ``next`` lists complete commands to run.
     """
 
     name: Name
     state: State
     about: str
     found: str
-    affected: str = ""
     by_itself: str = ""
     next: tuple[str, ...] = ()
 

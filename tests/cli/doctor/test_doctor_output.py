@@ -1,4 +1,4 @@
-"""How a chain reads: a line a link, the one to look at in four parts, and a form for machines that stays."""
+"""How a chain reads: a line a link, the one to look at in three parts, and a form for machines that stays."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from rollout_lws.cli.doctor.output import document, text
 from tests.docs.pages import ROOT
 
 FINE = ok(Name.ROLLOUT, "Rollout/llama", "for LeaderWorkerSet llama")
-WAITS = Link(Name.SCHEDULING, State.WAITING, "Pod/llama-0", "queued", "no user", "it comes", ("kubectl get workloads",))
+WAITS = Link(Name.SCHEDULING, State.WAITING, "Pod/llama-0", "queued", "it comes", ("kubectl get workloads",))
 BROKEN = Link(
     Name.CONTAINERS,
     State.BROKEN,
     "Pod/llama-canary-0",
     "pod llama-canary-0 (leader) container vllm: ImagePullBackOff: Back-off pulling image, and a long story besides",
-    "no user: 4 of 4 groups of llama are ready",
     "the kubelet tries it again",
     ("kubectl describe pod llama-canary-0", "kubectl get events"),
 )
@@ -41,7 +40,6 @@ def test_the_first_broken_link_is_told_in_four_parts_and_what_waits_before_it_is
         "",
         "First broken link: containers (Pod/llama-canary-0)",
         f"Cause      {BROKEN.found}",
-        "Affected   no user: 4 of 4 groups of llama are ready",
         "By itself  the kubelet tries it again",
         "Next       kubectl describe pod llama-canary-0",
         "           kubectl get events",
@@ -81,7 +79,6 @@ def test_the_form_for_machines() -> None:
                 "state": "ok",
                 "object": "Rollout/llama",
                 "found": "for LeaderWorkerSet llama",
-                "affected": "",
                 "byItself": "",
                 "next": [],
             },
@@ -90,7 +87,6 @@ def test_the_form_for_machines() -> None:
                 "state": "broken",
                 "object": "Pod/llama-canary-0",
                 "found": BROKEN.found,
-                "affected": BROKEN.affected,
                 "byItself": BROKEN.by_itself,
                 "next": list(BROKEN.next),
             },
@@ -107,7 +103,7 @@ def test_a_write_by_scale_is_one_and_one_of_the_status_is_none() -> None:
 
 @pytest.mark.parametrize("width", [0, 60])
 def test_what_a_container_says_moves_no_cursor(width: int) -> None:
-    said = Link(Name.CONTAINERS, State.BROKEN, "Pod/llama-0", "died:\n\x1b[2J\rall is well", "no user", "nothing")
+    said = Link(Name.CONTAINERS, State.BROKEN, "Pod/llama-0", "died:\n\x1b[2J\rall is well", "nothing")
     assert all(line.isprintable() for line in text([said], width))
     assert document("prod", "llama", [said])["links"][0]["found"] == said.found
 

@@ -18,7 +18,7 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     name = side.name
     missed = _orphans(case, side)
     if missed:
-        return _orphan(case, side, missed)
+        return _orphan(case, missed)
     if found:
         found = sorted(found, key=lambda each: waits(case, each))
         one = found[0]
@@ -35,7 +35,7 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
             at = f"Pod/{one.group.leader.metadata.name}"
         by_itself = "it is tried again and again, and the group comes when nothing refuses it any more"
         state = State.WAITING if waits(case, one) else State.BROKEN
-        return Link(Name.GROUPS, state, at, worst.message + more(found), case.users(side), by_itself, tuple(steps))
+        return Link(Name.GROUPS, state, at, worst.message + more(found), by_itself, tuple(steps))
     complained = case.complained(Name.GROUPS, about, (case.kubectl(f"scale leaderworkerset {name} --replicas=1"),))
     if complained is not None and side is case.facts.observation.stable:
         return complained
@@ -55,7 +55,7 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
         return unread
     if side.leader_set is None:
         by_itself = "they come when the leader StatefulSet is there"
-        return Link(Name.GROUPS, State.WAITING, about, made, case.users(side), by_itself)
+        return Link(Name.GROUPS, State.WAITING, about, made, by_itself)
     waits = case.facts.is_fresh(case.facts.workloads.get(name, {}), SILENCE_SECONDS)
     pods = f"pod {name}-{missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
     return Link(
@@ -63,7 +63,6 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
         State.WAITING if waits else State.BROKEN,
         f"StatefulSet/{name}",
         f"{made}: {pods} is missing, and no Event says why",
-        case.users(side),
         "they come when the StatefulSet controller acts: is kube-controller-manager running?",
         (case.kubectl(f"describe statefulset {name}"), case.kubectl("get events --field-selector reason=FailedCreate")),
     )
@@ -74,7 +73,7 @@ def _orphans(case: Case, side: Workload) -> tuple[Orphan, ...]:
     return orphans(known.values(), side.leaders, case.facts.sets.get(side.name, ()))
 
 
-def _orphan(case: Case, side: Workload, found: Sequence[Orphan]) -> Link:
+def _orphan(case: Case, found: Sequence[Orphan]) -> Link:
     one = next((each for each in found if each.is_missed(case.now)), found[0])
     owner = f"{'StatefulSet' if one.resource == PODS else 'Pod'} {one.owner}"
     kept = "cannot make its own" if one.resource == PODS else "cannot have its workers"
@@ -86,7 +85,6 @@ def _orphan(case: Case, side: Workload, found: Sequence[Orphan]) -> Link:
         f"{one.kind}/{one.name}",
         f"{one.kind} {one.name} is left over{more}: it belongs to a {owner} that is gone (UID {one.owner_uid}), and the"
         f" one that has taken its name {kept}",
-        case.users(side),
         "nothing: the garbage collector has missed it, and looks again when kube-controller-manager restarts"
         if missed
         else "the garbage collector deletes it, mostly within seconds",

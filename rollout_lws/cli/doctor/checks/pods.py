@@ -11,7 +11,7 @@ from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.groups.kueue_admission import outside_quota
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.queueing import left_out
-from rollout_lws.workload.trouble import Trouble
+from rollout_lws.workload.trouble import KUEUE_REASONS
 
 # Scheduling
 
@@ -24,16 +24,17 @@ def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
         return unread
     name = worst.pod.metadata.name if worst.pod is not None else side.name
+    describe = case.kubectl(f"describe pod {name}")
+    of_kueue = worst.trouble.reason in KUEUE_REASONS
     return Link(
         Name.SCHEDULING,
         State.WAITING if waits(case, worst) else State.BROKEN,
         f"Pod/{name}",
         worst.trouble.message + more(found),
-        case.users(side),
         "it goes on when the queue lets it"
         if worst.trouble.reason in QUEUED
         else "the pod is placed as soon as what it waits for is there",
-        _ways_to_a_node(case, worst.trouble, name),
+        (case.kubectl("get workloads.kueue.x-k8s.io"), describe) if of_kueue else (describe, "kubectl describe nodes"),
     )
 
 
@@ -50,28 +51,12 @@ def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
         f"Pod/{pods[0]}" if len(pods) == 1 else about,
         f"{outside_quota(side.name, outside)}: Kueue lets leaders of the old version go while another one"
         " waits, and evicts their groups after its own timeout (waitForPodsReady), ready or not",
-        case.users(side),
         "it ends when the group is next recreated after the release"
         if waits
         else "Kueue evicts the group, and it comes back within the quota; delete its leader to have that when it suits",
         # While a version waits, Kueue would not admit the next leader either.
         () if waits else tuple(case.kubectl(f"delete pod {each}") for each in pods[:10]),
     )
-
-
-def _ways_to_a_node(case: Case, trouble: Trouble, pod: str) -> tuple[str, ...]:
-    """Commands that show what the scheduler's message says is missing."""
-    said, describe = trouble.message.lower(), case.kubectl(f"describe pod {pod}")
-    if "kueue" in said:
-        return (case.kubectl("get workloads.kueue.x-k8s.io"), describe)
-    if "taint" in said:
-        columns = "NAME:.metadata.name,TAINTS:.spec.taints[*].key"
-        return (f"kubectl get nodes -o custom-columns={columns}", describe)
-    if "persistentvolumeclaim" in said:
-        return (case.kubectl("get persistentvolumeclaims"), describe)
-    if "insufficient" in said or "unschedulable" in said:
-        return ("kubectl describe nodes", describe)
-    return (describe,)
 
 
 # Containers
@@ -87,7 +72,7 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     )
     if not found and complained is not None:
         steps = (case.itself("abort"), case.kubectl(f"get pods -l {LWS_NAME}={side.name}"))
-        return Link(Name.CONTAINERS, State.BROKEN, about, complained.found, case.users(side), by_itself, steps)
+        return Link(Name.CONTAINERS, State.BROKEN, about, complained.found, by_itself, steps)
     worst = found[0]
     name = worst.pod.metadata.name if worst.pod is not None else side.name
     return Link(
@@ -95,7 +80,6 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
         State.BROKEN,
         f"Pod/{name}",
         worst.trouble.message + more(found),
-        case.users(side),
         by_itself,
         (*_ways_to_run(case, worst), *((case.itself("abort"),) if case.is_on else ())),
     )

@@ -20,13 +20,13 @@ def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Lin
     name, asked = side.name, side.workload.replicas
     stuck = _stuck(case, side)
     if stuck is not None:
-        return _ending(case, side, stuck)
+        return _ending(case, stuck)
     if not found:
         ready = sum(each.ready(case.now, case.d.minimum) for each in groups(side))
         text = f"{ready} of {asked} groups are ready"
         if ready >= asked or side.workload.metadata.terminating:
             return ok(Name.READINESS, about, text)
-        return Link(Name.READINESS, State.WAITING, about, text, case.users(side), "they are ready when they are made")
+        return Link(Name.READINESS, State.WAITING, about, text, "they are ready when they are made")
     worst = next((each for each in found if _is_late(case, side, each)), found[0])
     pod = worst.pod.metadata.name if worst.pod is not None else name
     late = _is_late(case, side, worst)
@@ -38,7 +38,6 @@ def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Lin
         State.BROKEN if late else State.WAITING,
         f"Pod/{pod}",
         text + more(found),
-        case.users(side),
         by_itself,
         steps,
     )
@@ -55,7 +54,7 @@ def _stuck(case: Case, side: Workload) -> Pod | None:
     return None
 
 
-def _ending(case: Case, side: Workload, pod: Pod) -> Link:
+def _ending(case: Case, pod: Pod) -> Link:
     name = pod.metadata.name
     since = (case.now - (pod.metadata.deletion_timestamp or case.now)).total_seconds()
     return Link(
@@ -63,7 +62,6 @@ def _ending(case: Case, side: Workload, pod: Pod) -> Link:
         State.BROKEN,
         f"Pod/{name}",
         f"{name_of(pod)} is still terminating, {since:.0f} s after it had to be gone: does its node answer?",
-        case.users(side),
         "it goes when its kubelet says so; while the Node object of a node that is gone stays, never",
         (
             case.kubectl(f"get pod {name} -o wide"),

@@ -25,20 +25,18 @@ def rollout(case: Case) -> Link:
     spec, d = case.d.o.rollout.spec, case.d
     if d.o.rollout.metadata.deletion_timestamp is not None:
         text = "is being deleted: it restores what it has changed first"
-        return Link(
-            Name.ROLLOUT, State.WAITING, about, text, case.no_user_yet, "it goes when that is done", (describe,)
-        )
+        return Link(Name.ROLLOUT, State.WAITING, about, text, "it goes when that is done", (describe,))
     if spec.disabled:
         on = case.kubectl(
             f'patch {rollouts(d.keys.group)} {case.name} --type=merge -p \'{{"spec":{{"disabled":false}}}}\''
         )
         text = "is disabled by spec.disabled"
-        return Link(Name.ROLLOUT, State.WAITING, about, text, case.no_user_yet, "nothing, until it is enabled", (on,))
+        return Link(Name.ROLLOUT, State.WAITING, about, text, "nothing, until it is enabled", (on,))
     if case.d.paused:
         text = "is paused" + (" by spec.strategy.paused" if spec.strategy.paused else " by request")
         way_on = (describe,) if spec.strategy.paused else (case.itself("resume"),)
         by_itself = "nothing goes forward; what protects requests is still done"
-        return Link(Name.ROLLOUT, State.WAITING, about, text, f"no user: {case.standing}", by_itself, way_on)
+        return Link(Name.ROLLOUT, State.WAITING, about, text, by_itself, way_on)
     refused = case.unread(Name.ROLLOUT, about, rollouts(d.keys.group))
     if refused is not None:
         return refused
@@ -91,7 +89,6 @@ def _absent(case: Case, about: str, what: str, waits: bool) -> Link:
         State.BROKEN,
         about,
         f"{what}: is a controller running, and does it look after namespace {case.namespace}?",
-        f"no user now: {case.standing}; but no share is taken from groups that fail, and no version is released",
         "everything goes on from where it stands as soon as a controller runs",
         (_FIND_CONTROLLER, case.kubectl(f"get events --field-selector involvedObject.name={case.name}")),
     )
@@ -104,15 +101,11 @@ def release(case: Case) -> Link:
     found, complaint = case.complained(Name.RELEASE, about), case.complaint
     if found is not None and complaint is not None:
         gone = status.phase == Phase.ABORTED
-        # During a release the new version may get requests, even if all stable groups are ready.
-        whole = gone and case.ready == case.asked
-        users = "no user" if whole else "users, if these groups cannot carry the load"
         return Link(
             Name.RELEASE,
             State.BROKEN,
             about,
             found.found,
-            f"{users}: {case.standing}; {case.requests}",
             _by_itself(complaint, gone=gone),
             tuple(case.itself(verb) for verb in complaint.verbs),
         )
@@ -122,20 +115,18 @@ def release(case: Case) -> Link:
             State.WAITING,
             about,
             f"step {summary.step or '?'} waits for approval",
-            f"no user: {case.standing}; {case.requests}",
             "nothing, until it is approved",
             tuple(case.itself(verb) for verb in FOR_A_PERSON[Reason.AWAITING_APPROVAL]),
         )
     if case.is_on:
         said = status.message or (summary.state if summary else "") or "under way"
-        return Link(Name.RELEASE, State.WAITING, about, said, f"no user: {case.standing}", "it goes on by itself")
+        return Link(Name.RELEASE, State.WAITING, about, said, "it goes on by itself")
     if status.phase != Phase.HEALTHY:
         return Link(
             Name.RELEASE,
             State.WAITING,
             about,
             status.message or f"is {status.phase or 'not adopted yet'}",
-            f"no user: {case.standing}",
             "it goes on by itself",
         )
     if status.stable is not None and status.observed_template_hash not in (None, status.stable.template_hash):
@@ -144,7 +135,6 @@ def release(case: Case) -> Link:
             State.WAITING,
             about,
             "none is on: the LeaderWorkerSet's new version waits; the links above say why",
-            f"no user: {case.standing}; {case.requests}",
             "it is released as soon as that is fixed",
         )
     return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")

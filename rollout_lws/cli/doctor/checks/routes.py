@@ -40,7 +40,7 @@ def links(case: Case) -> Iterator[Link]:
     if found is not None:
         unaccepted = _gateways_say(facts) if found.state is State.BROKEN else ""
         text = f"{found.found} ({unaccepted})" if unaccepted and unaccepted not in found.found else found.found
-        yield Link(found.name, found.state, found.about, text, found.affected, found.by_itself, found.next)
+        yield Link(found.name, found.state, found.about, text, found.by_itself, found.next)
         return
     for each in every:
         yield _route(case, facts, each)
@@ -51,16 +51,15 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     ref = state.users if written.live is None or state.missing else state.ref
     about = f"{ref.kind}/{ref.name}"
     steps = (case.kubectl(f"get {router.spec.resource} {ref.name} -o yaml"),)
-    users = f"users: {case.share} of requests go to the new version, as far as routers have accepted it"
     late = _late(case, state)
     broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
     if broken:
-        return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is fixed", steps)
+        return Link(Name.ROUTE, State.BROKEN, about, broken, "the release goes on when it is fixed", steps)
     drifted = next((each for each in state.objects if each.drifted), None)
     if drifted is not None:
         text = f"another client has written over what the release wrote in {drifted.ref}: {router.spec.advice}"
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
-        return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
+        return Link(Name.ROUTE, State.BROKEN, about, text, by_itself, steps)
     wanted = wanted_split(case.d) if case.is_on else ALL_STABLE
     found = safe(case.d, facts, wanted) if case.is_on else Safe(wanted)
     split, why = found.split, found.why
@@ -73,13 +72,13 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         by_itself = "the controller writes it as soon as it acts"
         undone = {each.about for each in case.pending_writes & (case.facts.pending_writes or frozenset())}
         link = State.BROKEN if writes & undone or not case.is_on else State.WAITING
-        return Link(Name.ROUTE, link, about, text, users, by_itself, steps)
+        return Link(Name.ROUTE, link, about, text, by_itself, steps)
     if late:
         waits = case.facts.is_fresh(written.live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
-        return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, users, by_itself, steps)
+        return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, by_itself, steps)
     if why:
-        return Link(Name.ROUTE, State.WAITING, about, why, users, "the share is given as soon as it can be carried")
+        return Link(Name.ROUTE, State.WAITING, about, why, "the share is given as soon as it can be carried")
     return ok(Name.ROUTE, about, f"accepted, with {told(split)} of requests to the new version")
 
 
@@ -136,19 +135,14 @@ def autoscaler(case: Case) -> Link | None:
         each for each in (d.status.autoscalers.conflicts if d.status.autoscalers else ()) if each.at is not None
     ]
     recent = [each for each in conflicts if each.at and (case.now - each.at).total_seconds() < COOL_DOWN_SECONDS]
-    drifted = [each for each in known if hpa_bounds.drifted(each, d.uid, d.keys)]
-    left = [] if case.is_on else [each for each in known if hpa_bounds.is_held(each, d.uid, d.keys)]
     scaling = [each for each in known if hpa_bounds.scaled_workload(each) == case.workload_name]
     if len(scaling) > 1:
         text = f"{_names(scaling)} scale {about} at the same time: delete all but one"
         return _conflict(case, scaling[0], text, "each undoes what the other does")
-    if drifted or recent:
-        who = recent[-1].manager if recent else "another client"
+    if recent:
+        who = recent[-1].manager
         text = f"{who} writes over the bounds that the release holds: have it leave minReplicas and maxReplicas alone"
-        return _conflict(case, (drifted or list(known))[0], text, "the hold is put back, each time later")
-    if left:
-        text = "is still held, though no release is on"
-        return _conflict(case, left[0], text, "the controller gives it back as soon as it acts")
+        return _conflict(case, known[0], text, "the hold is put back, each time later")
     return ok(Name.AUTOSCALER, about, "is held for the release" if case.is_on else "scales as its owner says")
 
 
@@ -156,8 +150,7 @@ def _conflict(case: Case, live: Object, text: str, by_itself: str) -> Link:
     name = live["metadata"]["name"]
     about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{name}"
     steps = (case.kubectl(f"get horizontalpodautoscaler {name} -o yaml --show-managed-fields"),)
-    users = f"users, where groups go that are needed: {case.standing}"
-    return Link(Name.AUTOSCALER, State.BROKEN, about, text, users, by_itself, steps)
+    return Link(Name.AUTOSCALER, State.BROKEN, about, text, by_itself, steps)
 
 
 def _names(objects: Iterable[Object]) -> str:

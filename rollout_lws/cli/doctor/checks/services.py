@@ -55,11 +55,10 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
     steps = (case.kubectl(f"get {selector.selecting.resource} {selector.name} -o jsonpath='{{.spec.selector}}'"),)
     if live is None:
         text = does_not_exist(selector.facts, selector.selecting.resource, selector.ref)
-        users = f"all users of {selector.ref}: nothing answers them"
-        return Link(Name.SERVICE, State.BROKEN, about, text, users, "nothing, until it is recreated", steps)
+        return Link(Name.SERVICE, State.BROKEN, about, text, "nothing, until it is recreated", steps)
     if selector.drifted:
         text = f"another client has changed the selector that the release wrote: {selector.ignore}"
-        return Link(Name.SERVICE, State.BROKEN, about, text, case.users(workload), "the controller puts it back", steps)
+        return Link(Name.SERVICE, State.BROKEN, about, text, "the controller puts it back", steps)
     # While groups of one version terminate, pods of the other one may answer for it, so consider both.
     known = [pod for each in case.facts.sides for pod in (*each.leaders, *each.pods)]
     reached = [pod for pod in known if selector.selecting.selects(live, pod.metadata.labels)]
@@ -68,7 +67,7 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
         state = State.BROKEN if known and workload.workload.replicas else State.WAITING
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
         text = _reaches_nothing(case, selector, side)
-        return Link(Name.SERVICE, state, about, text, f"all users of {selector.ref}", by_itself, steps)
+        return Link(Name.SERVICE, state, about, text, by_itself, steps)
     workers = sorted(pod.metadata.name for pod in reached if not pod.is_leader)
     if workers and target(case.d) == "AsSelected":
         return Link(
@@ -78,7 +77,6 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
             f"{selector.ref} selects workers besides leaders (pod {workers[0]} for one), and workers mostly answer no"
             f' requests: add "{LWS_WORKER_INDEX}: \\"0\\"" to its selector, or say trafficRoutings[].target AllPods if'
             " they do",
-            "users whose requests are sent to a worker",
             "nothing",
             steps,
         )
@@ -90,7 +88,6 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
             about,
             f"{selector.ref} selects leaders of LeaderWorkerSet {', '.join(others)} too, which get no requests from it"
             f" while it is pinned to {side.name}: give them one of their own",
-            f"all users of LeaderWorkerSet {', '.join(others)} by {selector.ref}",
             "the pin goes at the end of the release; the next one is refused",
             steps,
         )
@@ -113,13 +110,11 @@ def _new(case: Case, selector: Selector, side: VersionEndpoints, workload: Workl
         return _service(case, selector, side, workload)
     if not side.exists:
         return ok(Name.SERVICE, about, "not made yet: there is no group of the new version")
-    users = f"users of the new version ({case.share} of all)"
     return Link(
         Name.SERVICE,
         State.BROKEN,
         about,
         f"{selector.ref} does not exist, but step {case.d.status.current_step_index} sends requests there",
-        users,
         "the controller makes it, and takes the new version's share away meanwhile"
         if selector.selecting is SELECTING
         else "nothing, until it is recreated",
@@ -166,7 +161,6 @@ def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Po
         State.BROKEN if late else State.WAITING,
         about,
         f"Service {name} selects {len(ready)} ready pods, and its EndpointSlices {part}",
-        f"users of Service {name}: they get no requests from it",
         "the EndpointSlice controller lists them when it acts: is kube-controller-manager running?",
         (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
     )
@@ -179,7 +173,6 @@ def _none_ready(case: Case, name: str) -> Link:
         State.WAITING,
         f"Service/{name}",
         f"Service {name} has no ready endpoint: no pod that it selects is ready",
-        f"all users of Service {name}",
         "requests are answered as soon as a group is ready",
         (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
     )

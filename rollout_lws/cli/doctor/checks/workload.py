@@ -39,7 +39,6 @@ def workload(case: Case) -> Link:
             State.BROKEN,
             about,
             f"does not exist in namespace {case.namespace}",
-            "users of its groups, if it was deleted",
             "it is taken into care as soon as it exists",
             (case.kubectl(f"get {LEADER_WORKER_SETS}"),),
         )
@@ -63,8 +62,8 @@ def hold(case: Case) -> Link | None:
             Name.HOLD,
             State.WAITING,
             about,
-            f"the hold was released on purpose, by annotation {annotation}",
-            f"no user: {case.standing}; but a new version rolls by itself, without steps",
+            f"the hold was released on purpose, by annotation {annotation}: a new version rolls by itself, without"
+            " steps",
             "nothing, until the annotation is removed",
             (case.kubectl(f"annotate {LEADER_WORKER_SETS} {case.workload_name} {annotation}-"),),
         )
@@ -78,8 +77,8 @@ def hold(case: Case) -> Link | None:
         Name.HOLD,
         State.BROKEN if adopted else State.WAITING,
         about,
-        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.workload)}",
-        f"no user yet: {case.standing}; but a new version would roll by itself, without steps",
+        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.workload)}; a new"
+        " version would roll by itself, without steps",
         "the controller closes it as soon as it acts"
         if adopted
         else "it is closed when the LeaderWorkerSet is adopted",
@@ -103,7 +102,6 @@ def own_surge(case: Case) -> Link | None:
         f"LeaderWorkerSet/{name}",
         f"its own maxSurge of {surge} {held}, and under Kueue ({queue}) a rolling update with a surge never ends: Kueue"
         " ends surge groups, and LeaderWorkerSet makes them again",
-        "no user now: releases have no surge; users of its groups, once it rolls by itself",
         "nothing: set maxSurge to 0 in its manifest",
         (case.kubectl(f"apply --server-side -f {name}.yaml") + f"   {manifest}",),
     )
@@ -124,8 +122,8 @@ def history(case: Case) -> Link | None:
         Name.HISTORY,
         State.BROKEN,
         about,
-        f"the stable version (template {record.template_hash}) is not stored: its ControllerRevision is gone",
-        f"no user: {case.standing}; but `undo` cannot go back to this version",
+        f"the stable version (template {record.template_hash}) is not stored: its ControllerRevision is gone,"
+        " and `undo` cannot go back to it",
         "it is stored again when the next version is released, if the LeaderWorkerSet remembers it by then",
         (case.itself("history"), case.kubectl(f"get controllerrevisions -l {case.d.keys.history}={case.name}")),
     )
@@ -157,12 +155,11 @@ def leader_set(case: Case, side: Workload) -> Link:
             about,
             f"is one of an earlier LeaderWorkerSet {name} (UID {_owner(squatter)}), which the garbage"
             " collector has missed",
-            case.users(side),
             "nothing, until kube-controller-manager restarts",
             (case.kubectl(f"delete statefulset {name}"),),
         )
     by_itself, steps = "it goes on when that controller acts", case.kubectl(f"describe {LEADER_WORKER_SETS} {name}")
-    return Link(Name.LEADER_SET, state, about, _unmade(side), case.users(side), by_itself, (_LWS_CONTROLLER, steps))
+    return Link(Name.LEADER_SET, state, about, _unmade(side), by_itself, (_LWS_CONTROLLER, steps))
 
 
 def _owner(leader_set: StatefulSet) -> str:

@@ -13,9 +13,11 @@ from rollout_lws.admission import rollouts, workloads
 from rollout_lws.admission.response import ALLOWED, Decide, Look, Response, Rule, failed
 from rollout_lws.admission.review import Request
 from rollout_lws.errors import Unreadable
+from rollout_lws.objects.meta import Struct
+from rollout_lws.observe.cache_types import WHOLE
 from rollout_lws.observe.observer import observe, posted, supposed
 from rollout_lws.observe.world import World
-from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.table import target_type
 from rollout_lws.workload.hold import hold_record
 
 #: The cached state of a namespace; None while the caches fill.
@@ -23,7 +25,13 @@ Namespaces = Callable[[str], World | None]
 #: Collects the cached state for a decoded edit; the response depends only on that.
 Seen = Callable[[World, datetime], Decide]
 
-_lws = msgspec.json.Decoder(LeaderWorkerSet)
+
+class _Head(Struct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+
+
+_heads = msgspec.json.Decoder(_Head)
 _ABSENT = b"null"
 
 
@@ -79,7 +87,12 @@ def _plan(asked: Request) -> Seen:
 def _workload(rule: Rule, asked: Request) -> Seen:
     if bytes(asked.old_object) == _ABSENT:
         return lambda *_: lambda: ALLOWED
-    before, after = _lws.decode(bytes(asked.old_object)), _lws.decode(bytes(asked.object))
+    head = _heads.decode(bytes(asked.object))
+    kind = target_type(head.api_version, head.kind)
+    if kind is None:
+        raise Unreadable(f"{head.api_version} {head.kind} cannot be released")
+    decode = WHOLE.workloads[kind.resource]
+    before, after = decode(bytes(asked.old_object)), decode(bytes(asked.object))
     whole: dict[str, Any] = msgspec.json.decode(asked.object) if rule is Rule.HOLD else {}
 
     def seen(world: World, now: datetime) -> Decide:

@@ -54,8 +54,8 @@ def _waits(o: Observation) -> Iterator[str]:
     """A Rollout renamed in Git is created before the old one is deleted, so this is only a warning."""
     first = _first(o)
     if first:
-        workload = o.rollout.spec.workload_ref.name
-        yield f"LeaderWorkerSet {workload} is already released by Rollout {first}: this one waits until that is gone"
+        ref = o.rollout.spec.workload_ref
+        yield f"{ref.kind} {ref.name} is already released by Rollout {first}: this one waits until that is gone"
 
 
 def _first(o: Observation) -> str:
@@ -67,12 +67,9 @@ def _first(o: Observation) -> str:
 
 
 def _refused(o: Observation) -> Iterator[str]:
-    d, first = Draft.of(o), _first(o)
+    d, first, ref = Draft.of(o), _first(o), o.rollout.spec.workload_ref
     if first:
-        yield (
-            f"LeaderWorkerSet {o.rollout.spec.workload_ref.name} is already released by Rollout {first}: edit that"
-            " one, or delete it first"
-        )
+        yield f"{ref.kind} {ref.name} is already released by Rollout {first}: edit that one, or delete it first"
     # The end of a release follows the strategy with which it began, whatever the spec says then.
     if d.status.phase != Phase.PROGRESSING or d.status.finalising is not None or o.rollout.spec.strategy.style is None:
         return

@@ -1,4 +1,4 @@
-"""Judges edits of a managed LeaderWorkerSet: keeps its hold, denies pending versions that would damage held groups."""
+"""Judges edits of a managed workload: keeps its hold, denies pending versions that would damage held groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import claims_changed, unsafe_pending
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.targets.target import Target
+from rollout_lws.targets.target import Target, called
 from rollout_lws.workload.hold import HOLD, hold_record, kept, slips_in, stands
 
 Object = Mapping[str, Any]
@@ -36,7 +36,8 @@ def hold(o: Observation, before: Target, after: Target, body: Object) -> Respons
     patch = kept(before, after, o.keys)
     if patch is None:
         return ALLOWED
-    return Response(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=tuple(_operations(patch, body)))
+    operations = tuple(_operations(after, patch, body))
+    return Response(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=operations)
 
 
 def pending(o: Observation, before: Target, after: Target) -> Response:
@@ -72,23 +73,22 @@ def _unfit(o: Observation, lws: Target) -> Refusal | None:
 
 
 def _told(o: Observation, before: Target, after: Target, patch: Object) -> tuple[str, ...]:
-    rollout, name = o.rollout.metadata.name, after.metadata.name
+    rollout, name = o.rollout.metadata.name, called(after)
     if slips_in(before, after):
         return (
-            f"Rollout {rollout} renews groups of LeaderWorkerSet {name} now: the version that comes waits, and nothing"
+            f"Rollout {rollout} renews groups of {name} now: the version that comes waits, and nothing"
             " of it starts in this window",
         )
     users = _on_record(o, after, patch)
-    words = " and ".join(f"{each} {users[each]}" for each in sorted(_strategy(patch), reverse=True) if each in users)
+    written = sorted(_strategy(after, patch), reverse=True)
+    words = " and ".join(f"{each} {users[each]}" for each in written if each in users)
     if words:
         held = before.strategy.partition >= HOLD
-        does = f"holds LeaderWorkerSet {name}" if held else f"renews groups of LeaderWorkerSet {name} now"
+        does = f"holds {name}" if held else f"renews groups of {name} now"
         later = "is what it gets back when the Rollout lets go"
         return (f"Rollout {rollout} {does}: {words} {later}; remove it from the manifest",)
     if after.metadata.annotations.get(o.keys.original) != before.metadata.annotations[o.keys.original]:
-        return (
-            f"annotation {o.keys.original} stays: it has what Rollout {rollout} restores to LeaderWorkerSet {name}",
-        )
+        return (f"annotation {o.keys.original} stays: it has what Rollout {rollout} restores to {name}",)
     return ()
 
 
@@ -100,13 +100,13 @@ def _on_record(o: Observation, after: Target, patch: Object) -> Object:
     return found
 
 
-def _strategy(patch: Object) -> Object:
-    spec = patch.get("spec") or {}
-    found: Object = (spec.get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
-    return found
+def _strategy(workload: Target, body: Object) -> Object:
+    for step in workload.strategy_path:
+        body = body.get(step) or {}
+    return body
 
 
-def _operations(patch: Object, body: Object) -> list[Object]:
+def _operations(workload: Target, patch: Object, body: Object) -> list[Object]:
     """A merge patch of annotations and strategy as a JSON Patch, which requires every parent to exist."""
     operations: list[Object] = []
     marks = (patch.get("metadata") or {}).get("annotations") or {}
@@ -114,10 +114,10 @@ def _operations(patch: Object, body: Object) -> list[Object]:
         whole = {**((body.get("metadata") or {}).get("annotations") or {}), **marks}
         value = {key: text for key, text in whole.items() if text is not None}
         operations.append({"op": "add", "path": "/metadata/annotations", "value": value})
-    changed = _strategy(patch)
+    changed = _strategy(workload, patch)
     if changed:
-        strategy = (body.get("spec") or {}).get("rolloutStrategy") or {}
-        update = {**(strategy.get("rollingUpdateConfiguration") or {}), **changed}
-        value = {"type": "RollingUpdate", **strategy, "rollingUpdateConfiguration": update}
-        operations.append({"op": "add", "path": member("/spec", "rolloutStrategy"), "value": value})
+        spec, holder, update = workload.strategy_path
+        strategy = (body.get(spec) or {}).get(holder) or {}
+        value = {"type": "RollingUpdate", **strategy, update: {**_strategy(workload, body), **changed}}
+        operations.append({"op": "add", "path": member(f"/{spec}", holder), "value": value})
     return operations

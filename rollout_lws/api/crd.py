@@ -9,6 +9,7 @@ from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.api.rollout_spec import RolloutSpec
 from rollout_lws.api.rollout_status import RolloutStatus
 from rollout_lws.api.structural import structural
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, Resource
 
 _STRATEGY = "has(self.canary) != has(self.blueGreen)"
@@ -20,7 +21,8 @@ _CAPACITY = (
     "!has(self.capacity) || !has(self.enableExtraWorkloadForCanary)"
     " || self.enableExtraWorkloadForCanary == (self.capacity == 'ExtraWorkload')"
 )
-_WORKLOAD = "self.apiVersion == 'leaderworkerset.x-k8s.io/v1' && self.kind == 'LeaderWorkerSet'"
+_WORKLOAD = " || ".join(f"self.apiVersion == '{each.api_version}' && self.kind == '{each.kind}'" for each in RELEASED)
+_RELEASED = " and ".join(f"{each.api_version} {each.kind}" for each in RELEASED)
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
 _IN_CARE = (
@@ -35,9 +37,7 @@ def render(group: str = DEFAULT_API_GROUP) -> list[dict[str, Any]]:
 
 def _rollout(resource: Resource) -> dict[str, Any]:
     spec, status = structural(RolloutSpec), structural(RolloutStatus)
-    _rule(
-        spec["properties"]["workloadRef"], _WORKLOAD, "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released"
-    )
+    _rule(spec["properties"]["workloadRef"], _WORKLOAD, f"only {_RELEASED} can be released")
     strategy = spec["properties"]["strategy"]
     _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
     for style in ("canary", "blueGreen"):

@@ -44,16 +44,16 @@ class CachedWorld:
         return self.informers.workloads[kind].by_index(BY_STABLE, self._place(workload))
 
     def leaders(self, workload: str) -> Iterable[Pod]:
-        return self.informers.leaders.by_index(OF_LWS, self._place(workload))
+        return self.informers.leaders.of(self._place(workload))
 
     def pods(self, workload: str) -> Iterable[Pod]:
         return self.watched_pods.known(self.namespace, workload)
 
     def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
-        return self.informers.stateful_sets.by_index(OF_LWS, self._place(workload))
+        return self.informers.stateful_sets.of(self._place(workload))
 
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
-        return self.informers.revisions.by_index(OF_LWS, self._place(workload))
+        return self.informers.revisions.of(self._place(workload))
 
     def services(self, workload: str) -> Iterable[StoredObject]:
         return self.informers.services.by_index(OF_LWS, self._place(workload))

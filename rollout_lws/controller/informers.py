@@ -1,13 +1,14 @@
 """The watched kinds, and the mapping from each change to the Rollouts to reconcile.
 
-LWS names are the key: a pod, StatefulSet, revision or Service carries the name of its LWS. An LWS is named by Rollouts,
-or has the name that the canary of a named LWS would have. So one rule turns any change into keys.
+Names of workloads are the key: a pod, StatefulSet, revision or Service carries the name of its workload in a label. A
+workload is named by Rollouts, or has the name that the canary of a named one would have. So one rule turns any change
+into keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.meta import Meta
+from rollout_lws.objects.released import RELEASED, WITH_WORKERS, workload_among
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     CORE_EVENTS,
@@ -24,8 +26,6 @@ from rollout_lws.objects.resources import (
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
     PODS,
     SERVICES,
     STATEFUL_SETS,
@@ -73,18 +73,20 @@ def place(namespace: str, name: str) -> str:
 
 
 def _labelled(each: _Object) -> Iterable[str]:
-    name = each.metadata.labels.get(LWS_NAME)
+    name = workload_among(each.metadata.labels)
     return (place(each.metadata.namespace, name),) if name else ()
 
 
 def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
-    """All pods of one LWS, watched while a release needs to know why a group is not ready."""
+    """All pods of one LWS, watched while a release needs to know why a group is not ready. Workloads of kinds without
+    workers have none besides their leaders, which are watched anyway.
+    """
     return Informer(
         client,
         PODS,
         TRIMMED.pod,
         namespace=namespace,
-        label_selector=f"{LWS_NAME}={lws}",
+        label_selector=f"{WITH_WORKERS.workload}={lws}",
     )
 
 
@@ -111,6 +113,33 @@ def kind_of(client: Client, resource: Resource, namespace: str) -> Informer[Stor
     )
 
 
+class Labelled(Generic[_T]):
+    """Objects that are labelled with the name of a workload: one informer for each kind of workload."""
+
+    def __init__(self, informers: Iterable[Informer[_T]]) -> None:
+        self.informers = tuple(informers)
+
+    def get(self, namespace: str, name: str) -> _T | None:
+        """The object of this name, None when there is none."""
+        return next((found for each in self.informers if (found := each.get(namespace, name)) is not None), None)
+
+    def of(self, workload: str) -> Iterator[_T]:
+        """Those of the workload, or workloads, at this place."""
+        return (found for each in self.informers for found in each.by_index(OF_LWS, workload))
+
+    def all(self, namespace: str) -> Iterator[_T]:
+        return (found for each in self.informers for found in each.all(namespace))
+
+    def on_change(self, listener: Callable[[_T | None, _T | None], None]) -> None:
+        """Has ``listener`` called with each object before and after a change, as ``Informer`` does."""
+        for each in self.informers:
+            each.on_change(listener)
+
+    @property
+    def is_synced(self) -> bool:
+        return all(each.is_synced for each in self.informers)
+
+
 class Informers:
     """The watches of one namespace, or of all when ``namespace`` is ""; ``wake`` is called per affected Rollout."""
 
@@ -134,12 +163,15 @@ class Informers:
             kind: informer(kind, decode, canary=_place_of_canary, stable=self._marked)
             for kind, decode in TRIMMED.workloads.items()
         }
-        self.leaders: Informer[Pod] = informer(PODS, TRIMMED.leader, f"{LWS_WORKER_INDEX}=0", lws=_labelled)
-        self.stateful_sets: Informer[StatefulSet] = informer(
-            STATEFUL_SETS, TRIMMED.stateful_set, LWS_NAME, lws=_labelled
+        kinds = RELEASED.values()
+        self.leaders: Labelled[Pod] = Labelled(
+            informer(PODS, TRIMMED.leader, each.leaders, lws=_labelled) for each in kinds
         )
-        self.revisions: Informer[ControllerRevision] = informer(
-            CONTROLLER_REVISIONS, TRIMMED.revision, LWS_NAME, lws=_labelled
+        self.stateful_sets: Labelled[StatefulSet] = Labelled(
+            informer(STATEFUL_SETS, TRIMMED.stateful_set, each.workload, lws=_labelled) for each in kinds
+        )
+        self.revisions: Labelled[ControllerRevision] = Labelled(
+            informer(CONTROLLER_REVISIONS, TRIMMED.revision, each.workload, lws=_labelled) for each in kinds
         )
         self.history: Informer[ControllerRevision] = informer(
             CONTROLLER_REVISIONS, TRIMMED.history, keys.history, owner=_owners
@@ -163,9 +195,9 @@ class Informers:
             self.rollouts,
             self.batch_releases,
             *self.workloads.values(),
-            self.leaders,
-            self.stateful_sets,
-            self.revisions,
+            *self.leaders.informers,
+            *self.stateful_sets.informers,
+            *self.revisions.informers,
             self.history,
             self.services,
         )
@@ -184,7 +216,7 @@ class Informers:
     def belonging_changed(self, before: _Object | None, after: _Object | None) -> None:
         """Wake the Rollouts of the LWS in an object's name label, before and after the change."""
         for each in (before, after):
-            if each is not None and (lws := each.metadata.labels.get(LWS_NAME)):
+            if each is not None and (lws := workload_among(each.metadata.labels)):
                 self._wake_rollouts_around(each.metadata.namespace, lws)
 
     def routing_changed(self, before: _Object | None, after: _Object | None) -> None:

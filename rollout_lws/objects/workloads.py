@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from rollout_lws.objects.meta import Condition, Meta, Struct
-from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+from rollout_lws.objects.released import labels_among, workload_among
 
 
 class StatefulSetRollingUpdate(Struct, frozen=True):
@@ -44,8 +44,8 @@ class StatefulSet(Struct, frozen=True):
 
     @property
     def revision(self) -> str:
-        """LWS's revision hash with which this StatefulSet was last applied."""
-        return self.metadata.labels.get(LWS_REVISION, "")
+        """The revision of the released workload with which this StatefulSet was last applied."""
+        return _revision(self.metadata)
 
 
 class ContainerStateWaiting(Struct, frozen=True):
@@ -97,20 +97,22 @@ class Pod(Struct, frozen=True):
 
     @property
     def workload(self) -> str:
-        return self.metadata.labels.get(LWS_NAME, "")
+        return workload_among(self.metadata.labels)
 
     @property
     def group_index(self) -> str:
         """Opaque: an ordinal unless the LWS uses Hash identity; empty before LWS's webhook has processed the pod."""
-        return self.metadata.labels.get(LWS_GROUP_INDEX, "")
+        names = labels_among(self.metadata.labels)
+        return self.metadata.labels.get(names.index, "") if names is not None else ""
 
     @property
     def is_leader(self) -> bool:
-        return self.metadata.labels.get(LWS_WORKER_INDEX) == "0"
+        names = labels_among(self.metadata.labels)
+        return names is not None and names.marks_leader(self.metadata.labels)
 
     @property
     def revision(self) -> str:
-        return self.metadata.labels.get(LWS_REVISION, "")
+        return _revision(self.metadata)
 
     @property
     def holds_its_node(self) -> bool:
@@ -160,4 +162,12 @@ class ControllerRevision(Struct, frozen=True):
     @property
     def revision_hash(self) -> str:
         """The revision that the workload's controller gave the version; "" on records of another controller."""
-        return self.metadata.labels.get(LWS_REVISION, "")
+        names = labels_among(self.metadata.labels)
+        if names is None:
+            return ""
+        return self.metadata.labels.get(names.record, "") if names.record else self.metadata.name
+
+
+def _revision(metadata: Meta) -> str:
+    names = labels_among(metadata.labels)
+    return metadata.labels.get(names.revision, "") if names is not None else ""

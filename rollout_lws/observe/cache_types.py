@@ -8,19 +8,20 @@ those that the command line decodes fully (``WHOLE``), and lead to the same deci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
 from rollout_lws.api import Phase
 from rollout_lws.objects.meta import ManagedField, Meta, Struct
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION, STATEFUL_SETS, Resource
+from rollout_lws.objects.released import RELEASED, labels_among
+from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
-from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
-from rollout_lws.targets.table import target_type
+from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.target import Target
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 from rollout_lws.workload.revisions import compressed
@@ -28,8 +29,8 @@ from rollout_lws.workload.revisions import compressed
 #: kubectl's copy of the whole manifest, which no rule reads.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOTHING = msgspec.Raw(b"")
-#: Labels that select StatefulSets and LWS's revisions and tell them apart.
-_OWN_LABELS = frozenset({LWS_NAME, LWS_REVISION})
+#: Labels that select StatefulSets and revisions and tell them apart.
+_OWN_LABELS = frozenset(name for each in RELEASED.values() for name in (each.workload, each.revision, each.record))
 #: Suffix of the original-state annotation, in any API group.
 _MARK = "/original"
 #: Members of a rolling update that rules read, as managedFields name them.
@@ -37,7 +38,6 @@ _ROLLING_UPDATE = frozenset({".", "f:partition", "f:maxSurge", "f:maxUnavailable
 #: Conditions of a pod that are irrelevant while they are True.
 _USUAL = frozenset({"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady"})
 
-_workloads = msgspec.json.Decoder(LeaderWorkerSet)
 _pods = msgspec.json.Decoder(Pod)
 _sets = msgspec.json.Decoder(StatefulSet)
 _revisions = msgspec.json.Decoder(ControllerRevision)
@@ -132,6 +132,7 @@ class _Object(Struct, frozen=True):
 _rollouts = msgspec.json.Decoder(_Rollout)
 _objects = msgspec.json.Decoder(_Object)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_owned = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def stored_rollout(body: bytes) -> StoredRollout:
@@ -167,18 +168,17 @@ def _without_writers(body: bytes) -> bytes:
     return bytes(memoryview(msgspec.json.encode(whole)))
 
 
-def trimmed_workload(body: bytes) -> Target:
-    """Without its conditions, and with only those managedFields that concern the template and the strategy."""
-    lws = _workloads.decode(body)
-    intern(lws.metadata)
-    force_setattr(lws.metadata, "managed_fields", tuple(map(_trimmed_field, lws.metadata.managed_fields)))
-    # A Raw member would keep the object's whole JSON alive.
-    spec = replace(
-        lws.spec,
-        leader_worker_template=lws.spec.leader_worker_template.copy(),
-        network_config=lws.spec.network_config.copy(),
-    )
-    return replace(lws, spec=spec, status=replace(lws.status, conditions=()))
+def _trimming(kind: type[Target]) -> Callable[[bytes], Target]:
+    """The decoder of a released kind that keeps only those managedFields that concern the template and the strategy."""
+    whole = msgspec.json.Decoder(kind)
+
+    def trimmed(body: bytes) -> Target:
+        workload = whole.decode(body)
+        intern(workload.metadata)
+        written = tuple(_trimmed_field(kind, field) for field in workload.metadata.managed_fields)
+        return workload.trimmed(replace(workload.metadata, managed_fields=written))
+
+    return trimmed
 
 
 def trimmed_leader(body: bytes) -> Pod:
@@ -204,15 +204,15 @@ def trimmed_set(body: bytes) -> StatefulSet:
 
 
 def trimmed_revision(body: bytes) -> ControllerRevision:
-    """Revisions of LWS and of StatefulSets; the data is kept, compressed, unless the owner is a StatefulSet, whose data
-    never holds a version.
+    """Revisions of released workloads and of their StatefulSets; the data of the latter, which never holds a version,
+    is dropped, the other is compressed.
     """
     found = _revisions.decode(body)
     intern(found.metadata, labels=_OWN_LABELS, annotations=())
-    owner = found.metadata.controller
-    if owner is not None and owner.kind == STATEFUL_SETS.kind:
-        return replace(found, data=_NOTHING)
-    return compressed(found)
+    owner, names = found.metadata.controller, labels_among(found.metadata.labels)
+    if owner is None or any(kind.kind == owner.kind and each is names for kind, each in RELEASED.items()):
+        return compressed(found)
+    return replace(found, data=_NOTHING)
 
 
 def trimmed_history(body: bytes) -> ControllerRevision:
@@ -235,7 +235,7 @@ class Decoders:
 
 
 WHOLE = Decoders(
-    workloads={LEADER_WORKER_SETS: _workloads.decode},
+    workloads={each.resource: msgspec.json.Decoder(each).decode for each in TARGETS},
     leader=_pods.decode,
     pod=_pods.decode,
     stateful_set=_sets.decode,
@@ -243,7 +243,7 @@ WHOLE = Decoders(
     history=_revisions.decode,
 )
 TRIMMED = Decoders(
-    workloads={LEADER_WORKER_SETS: trimmed_workload},
+    workloads={each.resource: _trimming(each) for each in TARGETS},
     leader=trimmed_leader,
     pod=_pods.decode,
     stateful_set=trimmed_set,
@@ -252,50 +252,39 @@ TRIMMED = Decoders(
 )
 
 
-class _Owned(Struct, frozen=True):
-    """A member that a field manager owns, whatever its content."""
+def _trimmed_field(kind: type[Target], field: ManagedField) -> ManagedField:
+    owned = _owned.decode(field.fields) or {}
+    spec, annotations = _inside(owned, "f:spec"), _inside(_inside(owned, "f:metadata"), "f:annotations")
+    kept: dict[str, Any] = {}
+    marks: dict[str, Any] = {key: {} for key in annotations if key.endswith(_MARK)}
+    if marks:
+        kept["f:metadata"] = {"f:annotations": marks}
+    template = f"f:{kind.template}"
+    written = ({template: {}} if template in spec else {}) | _trimmed_strategy(spec, kind.strategy_path[1:])
+    if written:
+        kept["f:spec"] = written
+    return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(kept)))
 
 
-class _OwnedStrategy(Struct, frozen=True):
-    rolling_update: dict[str, _Owned] | None = msgspec.field(name="f:rollingUpdateConfiguration", default=None)
+def _trimmed_strategy(spec: Mapping[str, msgspec.Raw], path: Sequence[str]) -> dict[str, Any]:
+    """The members of a rolling update that rules read, inside the maps of ``path``; {} without any. An empty map means
+    ownership as a whole, so trimming must not empty one.
+    """
+    owned = spec
+    for member in path:
+        if f"f:{member}" not in owned:
+            return {}
+        owned = _inside(owned, f"f:{member}")
+    kept: dict[str, Any] = {member: {} for member in owned if member in _ROLLING_UPDATE}
+    if owned and not kept:
+        return {}
+    for member in reversed(path):
+        kept = {f"f:{member}": kept}
+    return kept
 
 
-class _OwnedSpec(Struct, frozen=True):
-    template: _Owned | None = msgspec.field(name="f:leaderWorkerTemplate", default=None)
-    strategy: _OwnedStrategy | None = msgspec.field(name="f:rolloutStrategy", default=None)
-
-
-class _OwnedMeta(Struct, frozen=True):
-    annotations: dict[str, _Owned] = msgspec.field(name="f:annotations", default={})
-
-
-class _OwnedFields(Struct, frozen=True):
-    metadata: _OwnedMeta | None = msgspec.field(name="f:metadata", default=None)
-    spec: _OwnedSpec | None = msgspec.field(name="f:spec", default=None)
-
-
-_owned = msgspec.json.Decoder(_OwnedFields)
-
-
-def _trimmed_field(field: ManagedField) -> ManagedField:
-    owned = _owned.decode(field.fields)
-    marks = {key: _Owned() for key in (owned.metadata.annotations if owned.metadata else ()) if key.endswith(_MARK)}
-    strategy = _trimmed_strategy(owned.spec.strategy) if owned.spec and owned.spec.strategy else None
-    spec = _OwnedSpec(template=owned.spec.template, strategy=strategy) if owned.spec else None
-    owned = _OwnedFields(
-        metadata=_OwnedMeta(annotations=marks) if marks else None,
-        spec=spec if spec and (spec.template or spec.strategy) else None,
-    )
-    return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(owned)))
-
-
-def _trimmed_strategy(strategy: _OwnedStrategy) -> _OwnedStrategy | None:
-    """An empty map means ownership as a whole, so trimming must not empty one."""
-    owned = strategy.rolling_update
-    if not owned:
-        return None if owned is None else strategy
-    kept = {member: mark for member, mark in owned.items() if member in _ROLLING_UPDATE}
-    return _OwnedStrategy(rolling_update=kept) if kept else None
+def _inside(owned: Mapping[str, msgspec.Raw], member: str) -> Mapping[str, msgspec.Raw]:
+    return (_owned.decode(owned[member]) if member in owned else None) or {}
 
 
 @lru_cache(maxsize=16)

@@ -163,8 +163,10 @@ class _Known:
 def _facts(world: World, lws: Target, known: _Known) -> Facts:
     name, uid = lws.metadata.name, lws.metadata.uid
     leaders = _by_name(world.leaders(name))
-    sets = _by_name(world.stateful_sets(name))
-    leader_set = next((each for each in sets if each.metadata.name == name and each.metadata.controlled_by(uid)), None)
+    sets = [lws.leader_set] if lws.leader_set is not None else _by_name(world.stateful_sets(name))
+    leader_set = lws.leader_set or next(
+        (each for each in sets if each.metadata.name == name and each.metadata.controlled_by(uid)), None
+    )
     owners = {pod.metadata.uid for pod in leaders}
     revisions = _by_name(world.revisions(name))
     set_uid = leader_set.metadata.uid if leader_set is not None else None

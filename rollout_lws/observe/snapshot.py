@@ -14,11 +14,10 @@ import msgspec
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     ENDPOINT_SLICES,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
     PODS,
     SERVICES,
     STATEFUL_SETS,
@@ -79,26 +78,27 @@ class ListedWorld(ABC):
         return self._list(kind, marked, self.decoders.workloads[kind])
 
     def leaders(self, workload: str) -> Iterable[Pod]:
-        return [pod for pod in self._list(PODS, f"{LWS_NAME}={workload}", self.decoders.leader) if pod.is_leader]
+        return [pod for pod in self._of(PODS, workload, self.decoders.leader) if pod.is_leader]
 
     def every_leader(self) -> Iterable[Pod]:
-        return self._list(PODS, f"{LWS_NAME},{LWS_WORKER_INDEX}=0", self.decoders.leader)
+        selectors = (f"{each.workload},{each.leaders}" for each in RELEASED.values())
+        return [pod for each in selectors for pod in self._list(PODS, each, self.decoders.leader)]
 
     def pods(self, workload: str) -> Iterable[Pod]:
-        return self._list(PODS, f"{LWS_NAME}={workload}", self.decoders.pod)
+        return self._of(PODS, workload, self.decoders.pod)
 
     def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
-        return self._list(STATEFUL_SETS, f"{LWS_NAME}={workload}", self.decoders.stateful_set)
+        return self._of(STATEFUL_SETS, workload, self.decoders.stateful_set)
 
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
-        return self._list(CONTROLLER_REVISIONS, f"{LWS_NAME}={workload}", self.decoders.revision)
+        return self._of(CONTROLLER_REVISIONS, workload, self.decoders.revision)
 
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
         found = self._list(CONTROLLER_REVISIONS, self.keys.history, self.decoders.history)
         return [each for each in found if each.metadata.controlled_by(owner_uid)]
 
     def services(self, workload: str) -> Iterable[StoredObject]:
-        return self._list(SERVICES, f"{LWS_NAME}={workload}", stored_object)
+        return self._of(SERVICES, workload, stored_object)
 
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(SERVICES, "", stored_object)
@@ -131,6 +131,11 @@ class ListedWorld(ABC):
     def _get(self, resource: Resource, name: str, decode: Callable[[bytes], _T]) -> _T | None:
         found = self.find(resource, name)
         return None if found is None else _typed(found, decode)
+
+    def _of(self, resource: Resource, workload: str, decode: Callable[[bytes], _T]) -> Sequence[_T]:
+        """Objects that are labelled with the name of a workload, of any kind."""
+        selectors = (f"{each.workload}={workload}" for each in RELEASED.values())
+        return [found for each in selectors for found in self._list(resource, each, decode)]
 
     def _list(self, resource: Resource, labels: str, decode: Callable[[bytes], _T]) -> Sequence[_T]:
         asked = resource, labels, decode

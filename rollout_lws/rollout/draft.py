@@ -32,6 +32,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
+from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import BestEffort, ReleaseEvent, Verdict
@@ -41,7 +42,6 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.state import EndingState, Promoting, ReleaseState, state_of, task_of
 from rollout_lws.targets.table import TARGETS, target_type
-from rollout_lws.targets.target import PodLabels
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups

@@ -32,8 +32,9 @@ def scaled_lately(d: Draft, lws: Target) -> datetime | None:
 
 def applied_lately(d: Draft) -> datetime | None:
     """Until when any manager's last write to the stable LWS's template counts as recent; None if it does not."""
-    entries = d.stable.workload.metadata.managed_fields
-    return _lately(d, [each.time for each in entries if each.time and b"f:leaderWorkerTemplate" in bytes(each.fields)])
+    workload = d.stable.workload
+    template, entries = f"f:{workload.template}".encode(), workload.metadata.managed_fields
+    return _lately(d, [each.time for each in entries if each.time and template in bytes(each.fields)])
 
 
 def _lately(d: Draft, times: Iterable[datetime]) -> datetime | None:

@@ -11,16 +11,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from rollout_lws.objects.meta import Condition, OwnedMeta, Struct
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_PREFIX,
-    LWS_REVISION,
-    LWS_WORKER_INDEX,
-    Resource,
-)
+from rollout_lws.objects.released import RELEASED, PodLabels
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 from rollout_lws.targets import version
-from rollout_lws.targets.target import PodLabels, RollingUpdate
+from rollout_lws.targets.target import RollingUpdate
 from rollout_lws.targets.version import Version, VersionFormat
 
 FORMAT = VersionFormat(
@@ -56,13 +50,9 @@ class LeaderWorkerSet(Struct, frozen=True):
     """Implements ``Target``."""
 
     resource: ClassVar[Resource] = LEADER_WORKER_SETS
-    labels: ClassVar[PodLabels] = PodLabels(
-        workload=LWS_NAME,
-        revision=LWS_REVISION,
-        leader=(LWS_WORKER_INDEX, "0"),
-        prefixes=(LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/"),
-    )
-    strategy_path: ClassVar[tuple[str, ...]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
+    labels: ClassVar[PodLabels] = RELEASED[LEADER_WORKER_SETS]
+    template: ClassVar[str] = FORMAT.holder
+    strategy_path: ClassVar[tuple[str, str, str]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
     look_at_controller: ClassVar[str] = "kubectl get pods -n lws-system"
 
     metadata: OwnedMeta
@@ -98,6 +88,14 @@ class LeaderWorkerSet(Struct, frozen=True):
         return self.spec.group_identity != "Hash"
 
     @property
+    def discovery_service(self) -> str:
+        return self.metadata.name
+
+    @property
+    def leader_set(self) -> None:
+        return None
+
+    @property
     def observed_generation(self) -> int:
         return self.status.observed_generation or 0
 
@@ -110,6 +108,16 @@ class LeaderWorkerSet(Struct, frozen=True):
             "networkConfig": (members.get("networkConfig") or {}).get("subdomainPolicy") or "Shared",
             "subGroupPolicy": template.get("subGroupPolicy"),
         }
+
+    def trimmed(self, metadata: OwnedMeta) -> LeaderWorkerSet:
+        # A Raw member would keep the object's whole JSON alive.
+        spec = msgspec.structs.replace(
+            self.spec,
+            leader_worker_template=self.spec.leader_worker_template.copy(),
+            network_config=self.spec.network_config.copy(),
+        )
+        status = msgspec.structs.replace(self.status, conditions=())
+        return msgspec.structs.replace(self, metadata=metadata, spec=spec, status=status)
 
     def with_annotations(self, annotations: Mapping[str, str]) -> LeaderWorkerSet:
         metadata = msgspec.structs.replace(self.metadata, annotations=dict(annotations))

@@ -6,11 +6,12 @@ Each kind has one file that implements it; ``table`` lists them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from rollout_lws.objects.meta import OwnedMeta, Struct
+from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.targets.version import Version
 
 
@@ -26,20 +27,6 @@ class RollingUpdate(Struct, frozen=True):
     max_surge: int | str = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PodLabels:
-    """Names of the labels that the pods of a kind carry."""
-
-    workload: str
-    """Has the workload's name."""
-    revision: str
-    """Has the version's revision, which the workload's controller has given it."""
-    leader: tuple[str, str]
-    """Name and value of the label that only pods which take requests carry."""
-    prefixes: tuple[str, ...]
-    """Of names of labels that controllers add: no template has them."""
-
-
 class Target(Protocol):
     """One object of a released kind, as stored in the API server. A group is one copy of the model: a leader pod and
     its workers, or a single pod.
@@ -47,8 +34,10 @@ class Target(Protocol):
 
     resource: ClassVar[Resource]
     labels: ClassVar[PodLabels]
-    strategy_path: ClassVar[tuple[str, ...]]
-    """Path of the members partition, maxUnavailable and maxSurge."""
+    template: ClassVar[str]
+    """The member of the spec that has the pods' templates."""
+    strategy_path: ClassVar[tuple[str, str, str]]
+    """Path of the members partition, maxUnavailable and maxSurge, inside the strategy, which has a member type."""
     look_at_controller: ClassVar[str]
     """The command that shows whether the workload's controller runs."""
 
@@ -82,6 +71,16 @@ class Target(Protocol):
         ...
 
     @property
+    def discovery_service(self) -> str:
+        """Name of the Service by which its pods find each other: it selects the pods of all versions."""
+        ...
+
+    @property
+    def leader_set(self) -> StatefulSet | None:
+        """The object itself as the StatefulSet that makes its leaders; None if its controller makes one for that."""
+        ...
+
+    @property
     def observed_generation(self) -> int:
         """The generation that the workload's controller has acted on; 0 before the first."""
         ...
@@ -89,6 +88,12 @@ class Target(Protocol):
     def unheld(self, version: Version) -> Mapping[str, Any]:
         """Members of the version that the controller applies even to groups that a partition holds, by name, as they
         are in a version's ``meaning``; releases of the controller that were repaired apply none.
+        """
+        ...
+
+    def trimmed(self, metadata: OwnedMeta) -> Target:
+        """The same object with this metadata, without what no rule reads, and independent of the JSON that it was
+        decoded from.
         """
         ...
 

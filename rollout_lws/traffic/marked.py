@@ -11,14 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import (
-    INFERENCE_POOLS,
-    LWS_NAME,
-    LWS_REVISION,
-    SERVICES,
-    ObjectRef,
-    Resource,
-)
+from rollout_lws.objects.released import labels_among, workload_among
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
@@ -103,7 +97,7 @@ class Marked:
         """LWSs to whose groups deleted Rollouts have pinned an object."""
         deleted_uids = self.deleted_uids
         named = (
-            selecting.written(live, uid, self.keys).get(LWS_NAME)
+            workload_among(selecting.written(live, uid, self.keys))
             for resource, selecting in _SELECTING.items()
             for live in self.objects.get(resource, ())
             for uid in deleted_uids
@@ -149,12 +143,13 @@ class Marked:
         for resource, selecting in _SELECTING.items():
             for live in self.objects.get(resource, ()):
                 written = {**selecting.written(live, deleted_uid, self.keys)}
-                if not written.get(LWS_NAME) or self._made(resource, live, deleted_uid):
+                names = labels_among(written)
+                if names is None or self._made(resource, live, deleted_uid):
                     continue
-                if self.is_of(workload, written[LWS_NAME]):
-                    written[LWS_NAME] = workload
-                home = str(written[LWS_NAME])
-                apart = {key: written[key] for key in (LWS_NAME, LWS_REVISION) if written.get(key)}
+                if self.is_of(workload, str(written[names.workload])):
+                    written[names.workload] = workload
+                home = str(written[names.workload])
+                apart = {key: written[key] for key in (names.workload, names.revision) if written.get(key)}
                 own = selecting.unpinned(live, deleted_uid, self.keys)
                 near = [pod for pod in self.pods if self._beside(home, pod.workload) and selecting.sends_to(own, pod)]
                 if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
@@ -171,14 +166,12 @@ class Marked:
             for live in lives:
                 if marks.read(live, deleted_uid, self.keys) is None:
                     continue
-                pinned = (
-                    selecting.written(live, deleted_uid, self.keys).get(LWS_NAME) if selecting is not None else None
-                )
-                if (resource, live["metadata"]["name"]) in ours or self.is_of(workload, pinned):
+                written = selecting.written(live, deleted_uid, self.keys) if selecting is not None else {}
+                if (resource, live["metadata"]["name"]) in ours or self.is_of(workload, workload_among(written)):
                     return True
         return False
 
-    def is_of(self, workload: str, other: str | None) -> bool:
+    def is_of(self, workload: str, other: str) -> bool:
         """Whether LWS ``other`` is ``workload`` or its canary, even a deleted one."""
         return other == workload or (other == name_of_canary(workload) and other not in self.foreign)
 

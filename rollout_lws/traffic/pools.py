@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks, selectors
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.route import status
@@ -60,18 +61,16 @@ def pool_problem(
     by: str,
     keys: Keys,
     *,
-    workload: str,
-    canary: str,
+    workload: Target,
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
 ) -> str:
-    """Why no release of the LeaderWorkerSet ``workload`` can use this pool, as a sentence that says what to do; "" when
-    it can. ``canary`` is the name of its canary; ``leaders`` are label sets of leader pods by their LeaderWorkerSet.
+    """Why no release of ``workload`` can use this pool, as a sentence that says what to do; "" when it can. ``leaders``
+    are label sets of leader pods by the name of their workload.
     """
     return selectors.selector_problem(
         SELECTING.selector(unpinned(pool, by, keys)),
         what=f"InferencePool {pool['metadata']['name']}",
         workload=workload,
-        canary=canary,
         leaders=leaders,
         borrowers=marks.others(pool, by, keys),
     )

@@ -13,12 +13,15 @@ from typing import Any, TypeAlias
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.released import labels_among
+from rollout_lws.objects.resources import INFERENCE_POOLS, Resource
 from rollout_lws.objects.workloads import Pod
+from rollout_lws.targets.target import Target, called
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.route.status import Parent
 from rollout_lws.traffic.split import Object
+from rollout_lws.workload.canary import canary_name
 
 #: Members that lead from the object to its selector.
 Path: TypeAlias = tuple[str, ...]
@@ -38,16 +41,21 @@ class Pin(Struct, frozen=True):
 
 
 def selector_changes(labels: Mapping[str, str], target: str) -> dict[str, str | None]:
-    """The changes that pin a selector to pods with these labels; the keys that it already has stay.
+    """The changes that pin a selector to pods with these labels, their workload's name among them; the keys that it
+    already has stay.
 
     ``target``: ``AsSelected`` leaves it to the user's selector which pods of a group receive requests, ``Leaders``
-    selects only the leaders, ``AllPods`` all pods.
+    selects only the leaders, ``AllPods`` all pods. Where a group is a single pod these are the same.
     """
     changes: dict[str, str | None] = dict(labels)
+    names = labels_among(labels)
+    if names is None or names.leader is None:
+        return changes
+    key, value = names.leader
     if target == "Leaders":
-        changes[LWS_WORKER_INDEX] = "0"
+        changes[key] = value
     elif target == "AllPods":
-        changes[LWS_WORKER_INDEX] = None
+        changes[key] = None
     return changes
 
 
@@ -145,37 +153,37 @@ def selector_problem(
     selected: Mapping[str, str],
     *,
     what: str,
-    workload: str,
-    canary: str,
+    workload: Target,
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
     borrowers: Sequence[str],
 ) -> str:
     """Why ``what`` (its kind and name) with this user's selector cannot serve a release of ``workload``, as a sentence
     that says what to do; "" when it can.
 
-    ``leaders`` are the label sets of leader pods by the name of their LeaderWorkerSet; without a leader of ``workload``
-    the selector is not checked against it. ``borrowers`` are UIDs of other Rollouts that pin the object.
+    ``leaders`` are the label sets of leader pods by the name of their workload; without a leader of ``workload`` the
+    selector is not checked against it. ``borrowers`` are UIDs of other Rollouts that pin the object.
     """
+    name, kind = workload.metadata.name, workload.resource.kind
     if not selected:
-        return f"{what} has no selector, so it cannot be pinned to a version; give it one that selects {workload}"
+        return f"{what} has no selector, so it cannot be pinned to a version; give it one that selects {name}"
     if borrowers:
         return (
             f"{what} is pinned by another Rollout (UID {', '.join(borrowers)}); name another one in"
             " trafficRoutings, or delete that Rollout"
         )
-    own = leaders.get(workload, ())
+    own = leaders.get(name, ())
     if own and not any(matched(selected, labels) for labels in own):
         wanted = ",".join(f"{key}={value}" for key, value in sorted(selected.items()))
-        return f"{what} selects no leader of LeaderWorkerSet {workload} ({wanted}); correct its selector"
+        return f"{what} selects no leader of {called(workload)} ({wanted}); correct its selector"
     others = sorted(
-        name
-        for name, sets in leaders.items()
-        if name not in (workload, canary) and any(matched(selected, labels) for labels in sets)
+        other
+        for other, sets in leaders.items()
+        if other not in (name, canary_name(workload)) and any(matched(selected, labels) for labels in sets)
     )
     if others:
         return (
-            f"{what} selects leaders of LeaderWorkerSet {', '.join(others)} besides {workload} and would lose them when"
-            f' pinned; add "{LWS_NAME}: {workload}" to its selector, or use one for each LeaderWorkerSet. Where'
+            f"{what} selects leaders of {kind} {', '.join(others)} besides {name} and would lose them when"
+            f' pinned; add "{workload.labels.workload}: {name}" to its selector, or use one for each {kind}. Where'
             " requests need both, as with prefill and decode, leave trafficRoutings out: they follow the groups then"
         )
     return ""

@@ -12,6 +12,7 @@ from typing import Any
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.targets.target import Target, called
 from rollout_lws.traffic import marks, selectors
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.selectors import Changes, Selecting
@@ -99,20 +100,17 @@ def service_problem(
     by: str,
     keys: Keys,
     *,
-    workload: str,
-    canary: str,
+    workload: Target,
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
 ) -> str:
-    """Why no release of the LeaderWorkerSet ``workload`` can use this Service, as a sentence that says what to do; ""
-    when it can.
-
-    ``canary`` is the name of its canary; ``leaders`` are label sets of leader pods by their LeaderWorkerSet's name.
+    """Why no release of ``workload`` can use this Service, as a sentence that says what to do; "" when it can.
+    ``leaders`` are label sets of leader pods by the name of their workload.
     """
     name = service["metadata"]["name"]
     what = f"Service {name}"
-    if name == workload:
+    if name == workload.discovery_service:
         return (
-            f"{what} is the one that LeaderWorkerSet {workload} makes for its pods to find each other;"
+            f"{what} is the one that {called(workload)} makes for its pods to find each other;"
             " make another Service for requests and name that in trafficRoutings"
         )
     if (service.get("spec") or {}).get("type") == "ExternalName":
@@ -121,7 +119,6 @@ def service_problem(
         SELECTING.selector(unpinned(service, by, keys)),
         what=what,
         workload=workload,
-        canary=canary,
         leaders=leaders,
         borrowers=marks.others(service, by, keys),
     )

@@ -16,6 +16,7 @@ from rollout_lws.admission.review import Request, User
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.observe.cache_types import StoredRollout, stored_rollout
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.sandbox.transport import DirectTransport
@@ -37,6 +38,8 @@ OPENED = patched(HELD, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration
 
 
 def raw(value: Any) -> msgspec.Raw:
+    if isinstance(value, LeaderWorkerSet):
+        value = LEADER_WORKER_SETS.manifest(NAME) | json.loads(msgspec.json.encode(value))
     return msgspec.Raw(value if isinstance(value, bytes) else msgspec.json.encode(value))
 
 
@@ -138,9 +141,17 @@ def test_a_rollout_that_nobody_can_read_is_not_judged() -> None:
 
 @pytest.mark.parametrize("rule", Rule)
 def test_what_has_not_even_the_form_of_an_object_is_not_judged(rule: Rule) -> None:
-    response = asked(rule, b'{"metadata": 1}', b'{"metadata": 1}')
+    body = msgspec.json.encode(LEADER_WORKER_SETS.manifest(NAME) | {"metadata": 1})
+    response = asked(rule, body, body)
     assert response.outcome is Outcome.FAILED
     assert "Expected `object`, got `int`" in response.warnings[0]
+
+
+@pytest.mark.parametrize("rule", [Rule.HOLD, Rule.PENDING])
+def test_an_object_of_a_kind_that_no_rollout_can_release_is_not_judged(rule: Rule) -> None:
+    response = asked(rule, b'{"apiVersion": "v1", "kind": "Pod"}', b'{"apiVersion": "v1", "kind": "Pod"}')
+    assert response.outcome is Outcome.FAILED
+    assert "v1 Pod cannot be released" in response.warnings[0]
 
 
 @pytest.mark.looptime

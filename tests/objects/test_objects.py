@@ -127,7 +127,7 @@ def test_a_pod_tells_its_place_by_the_labels_of_lws() -> None:
 
 
 def test_a_stateful_set_tells_the_revision_it_was_applied_with() -> None:
-    assert decoded(StatefulSet, {"metadata": {"labels": {LWS_REVISION: "abc"}}}).revision == "abc"
+    assert decoded(StatefulSet, {"metadata": {"labels": {LWS_NAME: "llama", LWS_REVISION: "abc"}}}).revision == "abc"
     assert decoded(StatefulSet, {"metadata": {}}).revision == ""
 
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from rollout_lws.objects.owners import is_claimed
-from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import (
+    TRIMMED,
     trimmed_history,
     trimmed_leader,
     trimmed_revision,
     trimmed_set,
-    trimmed_workload,
 )
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.groups import SIZE_ANNOTATION
@@ -23,6 +23,7 @@ from rollout_lws.workload.hold import writer_of_strategy
 from rollout_lws.workload.pod_words import pod_trouble
 from rollout_lws.workload.revisions import recorded_version
 
+trimmed_workload = TRIMMED.workloads[LEADER_WORKER_SETS]
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 TEMPLATE = {"workerTemplate": {"spec": {"containers": [{"name": "vllm", "image": "vllm:v1"}]}}}
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import rollout_lws
+from rollout_lws.objects.released import RELEASED
+from rollout_lws.targets.table import TARGETS
 
 ROOT = Path(rollout_lws.__file__).parent
-RULES = ("capacity", "forecast", "rollout", "workload")
+RULES = ("admission", "capacity", "controller", "forecast", "observe", "rollout", "traffic", "workload")
 #: Words that are one kind's alone, in a string or a name.
 WORDS = ("LeaderWorkerSet", "leaderWorkerTemplate", "LEADER_WORKER", "LWS_", "lws-system", "leaderworkerset")
 #: Files of the rules that may have some of them, and which.
@@ -17,6 +19,8 @@ EXCEPTIONS = {
     "capacity/extra_workload.py": ("LeaderWorkerSet",),  # help texts of init
     "capacity/in_place.py": ("LeaderWorkerSet",),
     "capacity/surge.py": ("LeaderWorkerSet",),
+    "observe/assume.py": ("LEADER_WORKER", "LWS_", "leaderWorkerTemplate"),  # what commands assume of files
+    "observe/capabilities.py": ("LEADER_WORKER",),  # the CRD of LeaderWorkerSet
     "rollout/preflight.py": ("LeaderWorkerSet",),  # the LeaderWorkerSet controller is too old
     "rollout/reasons.py": ("LeaderWorkerSet", "LWS_"),  # names of reasons, which alerts may match
     "workload/groups.py": ("LWS_",),  # the annotation with a group's size
@@ -28,8 +32,8 @@ def _words(path: Path) -> Iterator[str]:
     bodies = (node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
     docstrings = {id(each.value) for body in bodies for each in body if isinstance(each, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            yield node.value
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in docstrings:
+            yield str(node.value)
         elif isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.alias):
@@ -48,3 +52,7 @@ def test_no_rule_names_what_belongs_to_one_kind_of_workload() -> None:
     allowed = {(path, word) for path, words in EXCEPTIONS.items() for word in words}
     assert found - allowed == set(), "ask the target instead"
     assert allowed - found == set(), "no exception any more"
+
+
+def test_each_kind_has_its_struct_and_the_labels_of_its_pods() -> None:
+    assert {each.resource: each.labels for each in TARGETS} == RELEASED

@@ -29,6 +29,7 @@ from tests.traffic.build import (
     stable_ref,
     unaccepted,
 )
+from tests.workload.build import lws
 
 BACKENDS = Backends(Backend("llama-api"), Backend("llama-api-canary"))
 HTTPS, HTTP = GATEWAY | {"sectionName": "https"}, GATEWAY | {"sectionName": "http"}
@@ -190,7 +191,7 @@ class TestPools:
 
     def test_an_unfit_pool_is_refused_with_what_to_do(self) -> None:
         def said(pool: Any, leaders: Any) -> str:
-            return pools.pool_problem(pool, A, KEYS, workload="llama", canary="llama-canary", leaders=leaders)
+            return pools.pool_problem(pool, A, KEYS, workload=lws(), leaders=leaders)
 
         ours = {"llama": [leader("llama")], "llama-canary": [leader("llama-canary")]}
         assert said(self.pool(), ours) == ""

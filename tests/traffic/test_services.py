@@ -23,6 +23,7 @@ from rollout_lws.traffic.services import (
     unpinned,
 )
 from tests.traffic.build import KEYS, OWNER, A, B, canonical, leader, property_test, service
+from tests.workload.build import lws
 
 TARGETS = ["AsSelected", "Leaders", "AllPods"]
 STABLE = selector_changes({LWS_NAME: "llama"}, "AsSelected")
@@ -198,9 +199,7 @@ class TestCopy:
 
 class TestProblem:
     def said(self, live: Any, **more: Any) -> str:
-        return service_problem(
-            live, A, KEYS, **({"workload": "llama", "canary": "llama-canary", "leaders": LEADERS} | more)
-        )
+        return service_problem(live, A, KEYS, **({"workload": lws(), "leaders": LEADERS} | more))
 
     def test_a_service_that_selects_leaders_of_the_lws_and_its_canary_is_fine(self) -> None:
         assert self.said(service()) == ""

@@ -152,7 +152,7 @@ def pod(
 
 def worker_set(leader: Pod, *, available: int = 1, replicas: int = 1, **changes: Any) -> StatefulSet:
     """The worker StatefulSet of a leader; complete unless ``changes`` say otherwise."""
-    given = {"labels": {LWS_REVISION: changes.pop("revision", leader.revision)}, "generation": 2}
+    given = {"labels": {LWS_NAME: NAME, LWS_REVISION: changes.pop("revision", leader.revision)}, "generation": 2}
     given |= {"deletion_timestamp": NOW} if changes.pop("terminating", False) else {}
     status = {"observed_generation": 2, "current_revision": "a", "update_revision": "a", **changes}
     return StatefulSet(
@@ -179,7 +179,11 @@ def leader_set(
     """The leader StatefulSet. ``revision`` is LWS's, ``current`` and ``update`` are the StatefulSet's own."""
     return StatefulSet(
         metadata=Meta(
-            name=NAME, namespace=NAMESPACE, uid="uid-set", labels={LWS_REVISION: revision}, generation=generation
+            name=NAME,
+            namespace=NAMESPACE,
+            uid="uid-set",
+            labels={LWS_NAME: NAME, LWS_REVISION: revision},
+            generation=generation,
         ),
         spec=StatefulSetSpec(
             update_strategy=StatefulSetUpdateStrategy(rolling_update=StatefulSetRollingUpdate(partition=partition))
@@ -196,7 +200,7 @@ def revision_record(
             name=name,
             namespace=NAMESPACE,
             uid=f"uid-{name}",
-            labels={LWS_REVISION: revision},
+            labels={LWS_NAME: NAME, LWS_REVISION: revision},
             annotations=marks,
             deletion_timestamp=NOW if terminating else None,
         ),

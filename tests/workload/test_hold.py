@@ -12,7 +12,8 @@ from msgspec import structs
 
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.meta import ManagedField
-from rollout_lws.observe.cache_types import trimmed_workload
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.observe.cache_types import TRIMMED
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
@@ -154,7 +155,7 @@ def test_what_somebody_states_just_as_we_have_written_it_is_theirs(
     after = held((2, 0, "30%"))
     after = structs.replace(after, metadata=structs.replace(after.metadata, managed_fields=records))
     if trimmed:
-        after = trimmed_workload(msgspec.json.encode(after))
+        after = TRIMMED.workloads[LEADER_WORKER_SETS](msgspec.json.encode(after))
     assert strategy(patched(after, give_back(after, KEYS))) == users
     assert foreign_members(after, KEYS) == ()
 

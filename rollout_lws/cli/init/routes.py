@@ -17,7 +17,6 @@ from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import ROUTERS
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.copies import copy_name
 
 Object = dict[str, Any]
@@ -78,9 +77,7 @@ def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
         live = found.find(SERVICES, name)
         if live is None or made_by_lws(live):
             continue
-        problem = services.service_problem(
-            live, "", found.keys, workload=workload, canary=canary_name(lws), leaders=leaders
-        )
+        problem = services.service_problem(live, "", found.keys, workload=lws, leaders=leaders)
         (unfit if problem else fit).append(problem or name)
     return fit, unfit
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
     DEFAULT_API_GROUP,
@@ -46,7 +47,6 @@ class Rule:
 
 _SEE = ("get", "list", "watch")
 _FOLLOW = ("list", "watch")
-_LWS = "leaderworkerset.x-k8s.io"
 
 
 def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
@@ -55,7 +55,7 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule(group, ("rollouts",), (*_FOLLOW, "patch")),
         Rule(group, ("batchreleases",), (*_FOLLOW, "create", "patch", "delete")),
         Rule(group, ("rollouts/status", "batchreleases/status"), ("patch",)),
-        Rule(_LWS, ("leaderworkersets",), (*_SEE, "create", "patch", "delete")),
+        *(Rule(each.group, (each.plural,), (*_SEE, "create", "patch", "delete")) for each in RELEASED),
         Rule("apps", ("statefulsets",), _SEE),
         # The history of released versions, and LWS's own revisions of old ones during a hold.
         Rule("apps", ("controllerrevisions",), (*_FOLLOW, "create", "patch", "delete")),
@@ -115,7 +115,7 @@ def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
     ours = ("rollouts", "batchreleases")
     view = (
         Rule(group, ours, _SEE),
-        Rule(_LWS, ("leaderworkersets",), _SEE),
+        *(Rule(each.group, (each.plural,), _SEE) for each in RELEASED),
         # Kubernetes' own view has these too; a role that is bound alone needs them for `get NAME` and `history`.
         Rule("apps", ("statefulsets", "controllerrevisions"), _SEE),
         Rule("", ("pods", "events"), _SEE),
@@ -123,7 +123,7 @@ def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
     operate = (Rule(group, ("rollouts/status",), ("patch",)),)
     edit = (
         Rule(group, ("rollouts",), ("create", "update", "patch", "delete", "deletecollection")),
-        Rule(_LWS, ("leaderworkersets",), ("patch",)),
+        *(Rule(each.group, (each.plural,), ("patch",)) for each in RELEASED),
     )
     return (
         role("rollout-lws-view", view, _aggregated("view", "edit", "admin")),

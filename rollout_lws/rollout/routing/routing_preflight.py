@@ -33,7 +33,6 @@ from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
 from rollout_lws.traffic.routers import named, routers
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.canary import canary_name
 
 
 def cannot_route(d: Draft) -> Refusal | None:
@@ -162,8 +161,7 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
         facts.service,
         d.uid,
         d.keys,
-        workload=lws.name,
-        canary=canary_name(d.stable.workload),
+        workload=d.stable.workload,
         leaders=_leaders(d, facts),
     )
     problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
@@ -228,10 +226,9 @@ def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
             FieldRef("", INFERENCE_POOLS.kind, name),
         )
         return
-    workload, canary = d.stable.name, canary_name(d.stable.workload)
     # Whether the canary pool selects anything shows only during the release.
     leaders = _leaders(d, facts) if name == facts.names.stable_pool else {**facts.other_leaders}
-    problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
+    problem = pools.pool_problem(pool, d.uid, d.keys, workload=d.stable.workload, leaders=leaders)
     if name == facts.names.canary_pool:
         problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
     if problem:

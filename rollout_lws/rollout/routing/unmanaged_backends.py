@@ -31,7 +31,7 @@ def labels_of_new(d: Draft) -> dict[str, str]:
         **(patch.labels if patch else {}),
         **new_endpoints(d).selects,
         labels.revision: target_revision(d.stable),
-        **dict((labels.leader,)),
+        **dict([labels.leader] if labels.leader is not None else ()),
     }
 
 

@@ -1,9 +1,9 @@
-"""init: writes a Rollout for an LWS, and what else it needs, based on the existing objects."""
+"""init: writes a Rollout for an LWS, based on the existing objects."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import click
 import yaml
@@ -14,15 +14,18 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.init import render
 from rollout_lws.cli.init.proposal import Proposal, propose
-from rollout_lws.cli.manifests import read_manifests
+from rollout_lws.cli.lint.documents import LOOKED_AT
+from rollout_lws.cli.lint.findings import Severity
+from rollout_lws.cli.lint.linter import lint
+from rollout_lws.cli.lint.manifests import Scope
+from rollout_lws.cli.manifests import Source, read_manifests
 from rollout_lws.cli.options import with_target
 from rollout_lws.cli.plan.overlay import overlaid
 from rollout_lws.cli.plan.sources import Sources, plans
 from rollout_lws.cli.rollouts import find_rollouts
 from rollout_lws.cli.view import plain
-from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS
 from rollout_lws.observe.assume import running
 from rollout_lws.observe.snapshot import Snapshot
 
@@ -37,34 +40,24 @@ _STRATEGIES = {each.flag: each for each in known.STRATEGIES}
 )
 @click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
-@click.option(
-    "--output-dir", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write files there."
-)
-@click.option("--force", is_flag=True, help="Replace files of --output-dir that are there.")
 @with_target
 def init(
     workload: str,
     strategy: str,
     name: str,
     files: tuple[str, ...],
-    output_dir: Path | None,
-    force: bool,
     target: Target,
 ) -> None:
-    """Write a Rollout for LeaderWorkerSet NAME, with all that it needs, from what leads to its groups today.
+    """Write a Rollout for LeaderWorkerSet NAME from what leads to its groups today.
 
-    Manifests go to standard output, warnings to standard error; nothing is applied.
+    The manifest goes to standard output, warnings to standard error; nothing is applied.
     """
-    if force and output_dir is None:
-        raise click.UsageError("--force is about files: give --output-dir")
     found = _look(target, _name(workload), tuple(read_manifests(files)))
     made = propose(found, _name(workload), _STRATEGIES[strategy], name)
-    for each in (*made.warnings, *_refusals(found, made, asked=not files)):
+    manifest = render.rollout(made)
+    for each in (*made.warnings, *_refusals(found, made, manifest, asked=not files), *_advice(found, made, manifest)):
         click.echo(f"warning: {plain(each)}", err=True)
-    if output_dir is None:
-        click.echo(render.documents(made), nl=False)
-    else:
-        _write(output_dir, render.files(made), force=force)
+    click.echo(manifest, nl=False)
 
 
 def _name(text: str) -> str:
@@ -86,10 +79,9 @@ def _look(target: Target, workload: str, given: tuple[Object, ...]) -> Snapshot:
     return running(look(transport, keys, [workload]), workload)
 
 
-def _refusals(found: Snapshot, made: Proposal, *, asked: bool) -> list[str]:
+def _refusals(found: Snapshot, made: Proposal, manifest: str, *, asked: bool) -> list[str]:
     """Why the controller would refuse the proposal in the current state."""
-    given = tuple(each for each in yaml.safe_load_all(render.documents(made)) if each)
-    sources = Sources(found, given, made.namespace, asked=asked)
+    sources = Sources(found, (yaml.safe_load(manifest),), made.namespace, asked=asked)
     return [
         f"as things are the controller would refuse a release: {refusal}"
         for plan in plans(sources, made.name, datetime.now(UTC), None)
@@ -97,14 +89,14 @@ def _refusals(found: Snapshot, made: Proposal, *, asked: bool) -> list[str]:
     ]
 
 
-def _write(directory: Path, texts: dict[str, str], *, force: bool) -> None:
-    there = sorted(name for name in texts if (directory / name).exists())
-    if there and not force:
-        raise UsageError(f"{directory} has {', '.join(there)} already: give another --output-dir, or --force")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (directory / name).write_text(text)
-            click.echo(directory / name)
-    except OSError as error:
-        raise UsageError(f"{directory} cannot be written to: {error.strerror}; give another --output-dir") from error
+def _advice(found: Snapshot, made: Proposal, manifest: str) -> list[str]:
+    """Mistakes that ``lint`` finds in the proposal with the objects that it refers to."""
+    items = [
+        {**each, "apiVersion": resource.api_version, "kind": resource.kind}
+        for resource in (LEADER_WORKER_SETS, *LOOKED_AT)
+        for each in found.plain(resource)
+        if resource is not LEADER_WORKER_SETS or each["metadata"]["name"] == made.workload
+    ]
+    objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    report = lint([Source("", f"{manifest}---\n{objects}")], Scope(found.keys.group, made.namespace))
+    return [each.message for each in report.findings if each.code > "LWS300" and each.severity is Severity.WARNING]

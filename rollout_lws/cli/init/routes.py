@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.gitops import Ignored
-from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, SERVICES, Resource
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
 from rollout_lws.traffic import pools, services
@@ -42,14 +41,13 @@ class Routing:
         return bool(self.service and self.router and bool(self.stable_pool) == bool(self.canary_pool))
 
     @property
-    def ignored(self) -> tuple[Ignored, ...]:
-        """Fields that a release writes in the user's Service, pools and routing object."""
-        pools = filter(None, (self.stable_pool, self.canary_pool))
-        found = [Ignored(SERVICES, self.service, ("/spec/selector",))] if self.service else []
+    def written(self) -> Iterator[tuple[Resource, str]]:
+        """Kind and name of the user's objects in which a release writes; it never modifies an Ingress."""
+        if self.service:
+            yield SERVICES, self.service
         if self.router is not None and not self.router.copies:
-            pointers = tuple(f"/spec/{each}" for each in self.router.members)
-            found.append(Ignored(self.router.resource, self.route, pointers))
-        return (*found, *(Ignored(INFERENCE_POOLS, pool, ("/spec/selector",)) for pool in pools))
+            yield self.router.resource, self.route
+        yield from ((INFERENCE_POOLS, pool) for pool in (self.stable_pool, self.canary_pool) if pool)
 
 
 def find(found: Snapshot, workload: str) -> Routing:

@@ -21,7 +21,6 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY
 from tests.docs.pages import blocks
-from tests.docs.test_gitops import ignored
 
 Object = dict[str, Any]
 ROUTED = """\
@@ -94,23 +93,6 @@ def test_a_rollout_is_written_with_the_route_that_leads_to_the_leaders() -> None
     assert result.exit_code == 0
 
 
-def test_without_a_service_one_is_made_for_the_leaders_of_both_versions() -> None:
-    ports = [{"name": "http", "containerPort": 8000}]
-    made, rollout = yaml.safe_load_all(run("llama", given=(leader(ports=ports),)).stdout)
-    assert made["metadata"] == {"name": "llama-api", "namespace": "default"}
-    assert made["spec"] == {
-        "selector": {"app": "llama", "role": "leader", "leaderworkerset.sigs.k8s.io/worker-index": "0"},
-        "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
-    }
-    assert "trafficRoutings" not in rollout["spec"]["strategy"]["canary"]
-
-
-def test_a_made_service_takes_no_name_that_is_taken() -> None:
-    others = service("llama-api", app="other")
-    made, _ = yaml.safe_load_all(run("llama", given=(manifests.workload(), others)).stdout)
-    assert made["metadata"]["name"] == "llama-http"
-
-
 def test_what_else_selects_the_new_version_is_allowed_and_named() -> None:
     given = (manifests.workload(), *manifests.traffic(), service("batch", app="llama"))
     shown = run("lws/llama", given=given).stdout
@@ -122,36 +104,32 @@ def test_what_else_selects_the_new_version_is_allowed_and_named() -> None:
     ("keeper", "told"),
     [
         ({"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}, "Argo CD Application chat"),
-        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux Kustomization None/apps"),
-        ({"labels": {"helm.toolkit.fluxcd.io/name": "chat"}}, "Flux HelmRelease None/chat"),
+        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux Kustomization default/apps"),
+        ({"labels": {"helm.toolkit.fluxcd.io/name": "chat"}}, "Flux HelmRelease default/chat"),
     ],
 )
-def test_gitops_tools_get_rules_in_comments(keeper: Object, told: str) -> None:
-    given = (workload(metadata=keeper), *manifests.traffic())
-    shown = run("lws/llama", given=given).stdout
-    assert told.replace("None", "default") in shown or told in shown
-    lines = shown.splitlines()
-    begin = next(number for number, line in enumerate(lines) if "keeps what a release writes" in line)
-    rules = yaml.safe_load("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[begin + 2 :]))["spec"]
-    listed = rules.get("ignoreDifferences") or rules.get("ignore") or rules["driftDetection"]["ignore"]
-    names = {(rule.get("target") or rule)["name"]: rule.get("jsonPointers") or rule["paths"] for rule in listed}
-    assert names == {"llama": ["/spec/rules"], "llama-api": ["/spec/selector"]}
-    assert list(yaml.safe_load_all(shown)) == list(yaml.safe_load_all(ROUTED))
+def test_of_gitops_tools_the_page_with_their_rules_is_told(keeper: Object, told: str) -> None:
+    result = run("lws/llama", given=(workload(metadata=keeper), *manifests.traffic()))
+    assert f"warning: {told} keeps objects" in result.stderr
+    assert "docs/traffic.md shows (With Argo CD or Flux)" in result.stderr
+    assert result.stdout == ROUTED
 
 
 @pytest.mark.parametrize(
     ("given", "arguments", "warning"),
     [
         ((manifests.workload(),), (), "leaders have no readinessProbe"),
-        ((leader(readinessProbe={"tcpSocket": {"port": 8000}}),), (), "leaders are probed by TCP only"),
-        ((manifests.workload(),), (), "no HTTPRoute or Ingress leads to the leaders"),
-        ((manifests.workload(),), ("--strategy", "blue-green"), "without a route blue-green takes no requests off"),
+        (
+            (leader(readinessProbe={"tcpSocket": {"port": 8000}}),),
+            (),
+            "leaders are ready as soon as their port",
+        ),
+        ((manifests.workload(),), (), "no route to a Service of the leaders is there"),
         ((manifests.workload(), *manifests.traffic()), (), "leaders have no preStop"),
-        ((workload(replicas=0),), (), "has 0 groups: the steps are for one"),
         (
             (workload(rolloutStrategy={"rollingUpdateConfiguration": {"partition": 2}}),),
             (),
-            "has partition 2: leave it out of its manifest",
+            "remove partition from the manifest",
         ),
     ],
 )
@@ -162,30 +140,14 @@ def test_what_may_go_wrong_is_warned_of(given: tuple[Object, ...], arguments: tu
 
 
 BY_NAME = {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"}
-UNREACHED = "warning: the new version gets no requests before the promotion: Service llama-api selects by labels that"
 
 
-def unlabelled() -> Object:
-    """As in LWS's own samples: nothing but LWS's labels tells the leaders."""
-    lws = manifests.workload()
-    del lws["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]
-    return lws
-
-
-@pytest.mark.parametrize(
-    "given", [(manifests.workload(), service("llama-api", **BY_NAME)), (unlabelled(),)], ids=["found", "made"]
-)
-def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(given: tuple[Object, ...]) -> None:
-    """Nobody is told that requests follow the groups where the new ones would get none before an approval."""
-    for strategy in ("canary", "blue-green"):
-        told = run("lws/llama", "--strategy", strategy, given=given).stderr
-        assert UNREACHED in told
-        assert "take --strategy surge or in-place" in told
-        assert "requests follow the number of groups" not in told
-    for strategy in ("surge", "in-place"):
-        told = run("lws/llama", "--strategy", strategy, given=given).stderr
-        assert UNREACHED not in told
-        assert "requests follow the number of groups" in told
+@pytest.mark.parametrize("strategy", known.STRATEGIES, ids=str)
+def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(strategy: CapacityStrategy) -> None:
+    given = (manifests.workload(), service("llama-api", **BY_NAME))
+    told = run("lws/llama", "--strategy", strategy.flag, given=given).stderr
+    unreached = "Service llama-api selects groups of LeaderWorkerSet llama alone, and no route is named"
+    assert (unreached in told) is (strategy.flag in ("canary", "blue-green"))
 
 
 def test_a_probe_and_a_pre_stop_end_their_warnings() -> None:
@@ -236,29 +198,9 @@ def test_what_cannot_be_proposed_is_said_in_a_line(
     assert told in str(result.exception)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("pod/llama",), ("lws/",), ("llama", "--force"), ("llama", "--strategy", "fast")]
-)
+@pytest.mark.parametrize("arguments", [("pod/llama",), ("lws/",), ("llama", "--strategy", "fast")])
 def test_usage_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
-
-
-def test_files_are_written_once_and_replaced_on_request(tmp_path: Path) -> None:
-    given = (manifests.workload(),)
-    made = run("lws/llama", "--output-dir", str(tmp_path), given=given)
-    assert {each.name for each in tmp_path.iterdir()} == {"rollout.yaml", "service.yaml"}
-    assert made.stdout.split() == [str(tmp_path / "service.yaml"), str(tmp_path / "rollout.yaml")]
-    again = run("lws/llama", "--output-dir", str(tmp_path), given=given)
-    assert "has rollout.yaml, service.yaml already" in str(again.exception)
-    (tmp_path / "rollout.yaml").write_text("mine")
-    assert run("lws/llama", "--output-dir", str(tmp_path), "--force", given=given).exit_code == 0
-    assert "kind: Rollout" in (tmp_path / "rollout.yaml").read_text()
-
-
-def test_rules_are_no_manifest_of_the_directory(tmp_path: Path) -> None:
-    argo = {"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}
-    run("lws/llama", "--output-dir", str(tmp_path), given=(workload(metadata=argo), *manifests.traffic()))
-    assert "ignoreDifferences" in (tmp_path / "gitops-ignore.txt").read_text()
 
 
 @pytest.mark.parametrize(
@@ -302,15 +244,6 @@ def test_an_lws_that_is_released_already_is_not_given_a_second_rollout(world: Wo
     result = world.run("init", "lws/llama")
     assert "released by rollout/llama already" in str(result.exception)
     assert world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))["metadata"]["generation"] == 1
-
-
-def test_the_rules_are_those_that_the_page_on_traffic_has() -> None:
-    argo = {"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}
-    shown = run("lws/llama", given=(workload(metadata=argo), *manifests.traffic())).stdout
-    made = yaml.safe_load(shown[shown.index("# spec:") :].replace("# ", "", 1).replace("\n# ", "\n"))
-    page = ignored()[0]
-    for rule in made["spec"]["ignoreDifferences"]:
-        assert tuple(f"{each}/" for each in rule["jsonPointers"]) == page[rule["kind"]]
 
 
 def test_the_page_shows_what_is_printed() -> None:

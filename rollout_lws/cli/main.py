@@ -66,7 +66,6 @@ EXTRAS = {
     "celpy": "sandbox",
     "cryptography": "admission",
     "python_socks": "proxy",
-    "rich": "sandbox",
     "urllib3": "proxy",
 }
 

@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.demo.checks import HOLD, Listing, Record, after_abort, after_promotion
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.cli.demo.checks import HOLD, Expected, Listing, end_state, lost_before_promotion
+from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, PODS
+from rollout_lws.sandbox.store import Event
 
 GROUP = "rollouts.kruise.io"
+ROLLOUTS = rollouts_of(GROUP)
+KINDS = ("StatefulSet", "Service", "Ingress", "HTTPRoute", "InferencePool", "BatchRelease")
 Object = dict[str, Any]
 
 
-def pod(name: str, uid: str, image: str, worker: str, workload: str = "llama") -> Object:
+def pod(name: str, uid: str, image: str, worker: str, ready: str = "True") -> Object:
     return {
-        "metadata": {"name": name, "uid": uid, "labels": {LWS_NAME: workload, LWS_WORKER_INDEX: worker}},
+        "metadata": {"name": name, "uid": uid, "labels": {LWS_NAME: "llama", LWS_WORKER_INDEX: worker}},
         "spec": {"containers": [{"image": image}]},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
     }
 
 
-def listing(phase: str, image: str, uids: str) -> Listing:
+def workload(partition: int = HOLD, mark: str = f"{GROUP}/original") -> Object:
     lws = manifests.workload()
-    lws["metadata"]["annotations"] = {f"{GROUP}/original": "{}"}
-    lws["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"partition": HOLD}}
-    pods = []
+    lws["metadata"]["annotations"] = {mark: "{}"}
+    lws["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"partition": partition}}
+    return lws
+
+
+def listing(phase: str, image: str, uids: str) -> Listing:
+    pods = {}
     for group in range(manifests.GROUPS):
-        pods.append(pod(f"llama-{group}", f"{uids}{group}", image, "0"))
-        pods.append(pod(f"llama-{group}-1", f"{uids}{group}w", image, "1"))
-    return Listing({"metadata": {}, "status": {"phase": phase}}, (lws,), (), tuple(pods), (), (), ())
+        pods[f"llama-{group}"] = pod(f"llama-{group}", f"{uids}{group}", image, "0")
+        pods[f"llama-{group}-1"] = pod(f"llama-{group}-1", f"{uids}{group}w", image, "1")
+    release = {"Rollout": {"llama": {"status": {"phase": phase}}}, "LeaderWorkerSet": {"llama": workload()}}
+    return {**release, "Pod": pods, **{kind: {} for kind in KINDS}}
+
+
+def changed(source: Listing, kind: str, **objects: Object) -> Listing:
+    return {**source, kind: {**source[kind], **{name.replace("_", "-"): obj for name, obj in objects.items()}}}
 
 
 BEFORE = listing("Healthy", manifests.OLD, "a")
@@ -39,117 +52,84 @@ PROMOTED = listing("Healthy", manifests.NEW, "b")
 ABORTED = listing("Aborted", manifests.OLD, "a")
 NEW_TEMPLATE = manifests.with_image(manifests.workload(), manifests.NEW)
 OLD_TEMPLATE = manifests.with_image(manifests.workload(), manifests.OLD)
-OPENED = Record(opened=100, lost_leaders={"llama-3": 101})
+PROMOTION = Expected("llama", NEW_TEMPLATE, False, None, GROUP)
+ABORT = Expected("llama", OLD_TEMPLATE, True, None, GROUP)
+#: An abort after which the worker of group 3 is another.
+AGAIN = changed(ABORTED, "Pod", llama_3_1=pod("llama-3-1", "other", manifests.OLD, "1"))
+SECOND = "no second LeaderWorkerSet ever existed"
 
 
-def promoted(after: Listing = PROMOTED, record: Record = OPENED) -> list[str]:
-    checks = after_promotion(BEFORE, after, record, "llama", NEW_TEMPLATE, GROUP)
+def failed(after: Listing, expected: Expected, *lost: str, others: tuple[str, ...] = ()) -> list[str]:
+    checks = end_state(BEFORE, after, list(lost), set(others), expected)
     return [check.claim for check in checks if not check.passed]
-
-
-def aborted(after: Listing = ABORTED, record: Record | None = None) -> list[str]:
-    checks = after_abort(BEFORE, after, record or Record(), "llama", OLD_TEMPLATE, GROUP)
-    return [check.claim for check in checks if not check.passed]
-
-
-def changed(source: Listing, **members: Any) -> Listing:
-    values = {name: copy.deepcopy(getattr(source, name)) for name in Listing.__dataclass_fields__}
-    return Listing(**(values | members))
-
-
-def with_lws(source: Listing, partition: int, annotations: dict[str, str]) -> Listing:
-    lws = copy.deepcopy(source.workloads[0])
-    lws["metadata"]["annotations"] = annotations
-    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = partition
-    return changed(source, workloads=(lws,))
-
-
-def of_one_workload(record: Record, in_steps: int) -> list[str]:
-    checks = after_promotion(BEFORE, PROMOTED, record, "llama", NEW_TEMPLATE, GROUP, in_steps)
-    return [check.claim for check in checks if not check.passed]
-
-
-def test_groups_that_steps_renew_in_place_are_counted_up_to_the_promotion() -> None:
-    lost = {"llama-3": 101, "llama-2": 150, "llama-1": 201, "llama-0": 230}
-    assert of_one_workload(Record(opened=100, promoted=200, lost_leaders=lost), 2) == []
-    for promoted, renewed in ((200, 1), (200, 3), (120, 2), (None, 2)):
-        found = of_one_workload(Record(opened=100, promoted=promoted, lost_leaders=lost), renewed)
-        assert found == ["before the promotion as many groups were renewed as the steps say"]
-
-
-def test_a_surge_opens_the_hold_in_its_steps_and_touches_nothing_of_stable_before_the_promotion() -> None:
-    assert of_one_workload(Record(opened=100, promoted=200, lost_leaders={"llama-3": 201}), 0) == []
-    assert of_one_workload(Record(opened=100, promoted=200, lost_leaders={"llama-3": 199}), 0) == [
-        "stable was not touched before its promotion"
-    ]
-
-
-def test_a_second_workload_that_has_been_there_for_a_moment_is_found() -> None:
-    record = Record(opened=100, promoted=200, others={"llama-canary"})
-    assert of_one_workload(record, 0) == ["no second LeaderWorkerSet ever existed"]
-
-
-def test_an_abort_in_one_workload_makes_no_group_again_but_those_of_its_step() -> None:
-    def failed(record: Record, in_steps: int, after: Listing = ABORTED) -> list[str]:
-        checks = after_abort(BEFORE, after, record, "llama", OLD_TEMPLATE, GROUP, in_steps)
-        return [check.claim for check in checks if not check.passed]
-
-    again = changed(ABORTED, pods=(*ABORTED.pods[:-1], pod("llama-3-1", "other", manifests.OLD, "1")))
-    assert failed(Record(opened=100, lost_leaders={"llama-3": 101}), 1, again) == []
-    assert failed(Record(opened=100, lost_leaders={"llama-3": 101, "llama-2": 102}), 1, again) == [
-        "only groups that the step had renewed were made again"
-    ]
-    assert failed(Record(opened=100), 0, again) == ["every pod from before still runs"]
-    assert failed(Record(opened=100, others={"llama-canary"}), 0) == ["no second LeaderWorkerSet ever existed"]
 
 
 def test_a_clean_promotion_and_a_clean_abort_pass_every_check() -> None:
-    assert promoted() == []
-    assert aborted() == []
-
-
-def test_a_stable_leader_lost_before_the_promotion_is_found() -> None:
-    assert promoted(record=Record(opened=100, lost_leaders={"llama-0": 99})) == [
-        "stable was not touched before its promotion"
-    ]
-    assert promoted(record=Record(opened=None, lost_leaders={"llama-0": 99})) == [
-        "stable was not touched before its promotion"
-    ]
-
-
-def test_groups_that_still_run_the_old_version_are_found() -> None:
-    half = changed(PROMOTED, pods=PROMOTED.pods[:6] + BEFORE.pods[6:])
-    assert promoted(half) == ["all groups are new", "every pod runs the right version"]
-
-
-def test_a_pod_that_is_not_ready_is_found() -> None:
-    pods = copy.deepcopy(PROMOTED.pods)
-    pods[1]["status"]["conditions"][0]["status"] = "False"
-    assert promoted(changed(PROMOTED, pods=pods)) == ["all groups are ready"]
+    assert failed(PROMOTED, PROMOTION) == []
+    assert failed(ABORTED, ABORT) == []
 
 
 @pytest.mark.parametrize(
-    ("partition", "annotations"), [(0, {f"{GROUP}/original": "{}"}), (HOLD, {}), (HOLD, {"other.io/original": "{}"})]
+    ("after", "claims"),
+    [
+        (
+            changed(PROMOTED, "Pod", llama_3=BEFORE["Pod"]["llama-3"]),
+            ["all groups are new", "every pod runs the right version"],
+        ),
+        (
+            changed(PROMOTED, "Pod", llama_0_1=pod("llama-0-1", "b0w", manifests.NEW, "1", "False")),
+            ["all groups are ready"],
+        ),
+        (changed(PROMOTED, "LeaderWorkerSet", llama=workload(0)), ["the hold is in place"]),
+        (changed(PROMOTED, "LeaderWorkerSet", llama=workload(mark="other.io/original")), ["the hold is in place"]),
+        (changed(PROMOTED, "Rollout", llama={"status": {"phase": "Progressing"}}), ["the Rollout says Healthy"]),
+        *(
+            (changed(PROMOTED, kind, llama_canary={"metadata": {"name": "llama-canary"}}), ["nothing is left over"])
+            for kind in ("LeaderWorkerSet", *KINDS)
+        ),
+    ],
 )
-def test_a_hold_that_is_gone_or_not_ours_is_found(partition: int, annotations: dict[str, str]) -> None:
-    assert promoted(with_lws(PROMOTED, partition, annotations)) == ["the hold is in place"]
+def test_an_end_that_is_not_as_claimed_is_found(after: Listing, claims: list[str]) -> None:
+    assert failed(after, PROMOTION) == claims
 
 
-@pytest.mark.parametrize("kind", ["stateful_sets", "services", "ingresses", "batch_releases"])
-def test_anything_left_over_is_found(kind: str) -> None:
-    assert promoted(changed(PROMOTED, **{kind: ({"metadata": {"name": "llama-canary"}},)})) == ["nothing is left over"]
+def test_groups_that_end_before_the_promotion_are_as_many_as_the_steps_renew() -> None:
+    counted = "before the promotion as many groups were renewed as the steps say"
+    untouched = "stable was not touched before its promotion"
+    for in_steps, lost, claims in (
+        (None, ("llama-0",), [untouched]),
+        (0, ("llama-3",), [untouched]),
+        (2, ("llama-2", "llama-3"), []),
+        (1, ("llama-2", "llama-3"), [counted]),
+        (3, ("llama-2", "llama-3"), [counted]),
+    ):
+        assert failed(PROMOTED, replace(PROMOTION, in_steps=in_steps), *lost) == claims
 
 
-def test_a_second_leader_worker_set_is_found() -> None:
-    other = {"metadata": {"name": "llama-canary"}, "spec": {}}
-    assert aborted(changed(ABORTED, workloads=(*ABORTED.workloads, other))) == ["one LeaderWorkerSet"]
+def test_a_second_workload_that_has_been_there_for_a_moment_is_found() -> None:
+    for after, expected in ((PROMOTED, PROMOTION), (ABORTED, ABORT)):
+        assert failed(after, expected, others=("llama-canary",)) == []
+        assert failed(after, replace(expected, in_steps=0), others=("llama-canary",)) == [SECOND]
 
 
-def test_an_abort_that_replaced_a_pod_or_lifted_the_hold_is_found() -> None:
-    pods = (*ABORTED.pods[:-1], pod("llama-3-1", "other", manifests.OLD, "1"))
-    assert aborted(changed(ABORTED, pods=pods)) == ["every pod from before still runs"]
-    assert aborted(record=Record(opened=5)) == ["the hold was never lifted"]
+def test_an_abort_makes_no_group_again_but_those_of_its_step_in_one_workload() -> None:
+    in_place = replace(ABORT, in_steps=1)
+    assert failed(AGAIN, in_place, "llama-3") == []
+    assert failed(AGAIN, in_place, "llama-3", "llama-2") == ["only groups that the step had renewed were made again"]
+    assert failed(AGAIN, replace(ABORT, in_steps=0)) == ["every pod from before still runs"]
+    assert failed(AGAIN, ABORT) == ["every pod from before still runs"]
 
 
-def test_a_rollout_in_another_phase_is_found() -> None:
-    assert promoted(changed(PROMOTED, rollout={"status": {"phase": "Progressing"}})) == ["the Rollout says Healthy"]
+def test_leaders_are_lost_until_the_promotion_begins() -> None:
+    ended = [
+        Event("DELETED", PODS, BEFORE["Pod"][name], None, 1)
+        for name in ("llama-3", "llama-3-1", "llama-2", "llama-1", "llama-0")
+    ]
+    promotes = Event("MODIFIED", ROLLOUTS, {"metadata": {}, "status": {"finalising": {"task": "Promote"}}}, None, 1)
+    other = Event("DELETED", PODS, pod("llama-0", "another", manifests.OLD, "0"), None, 1)
+    for events, lost in (
+        ([promotes, *ended], []),
+        ([*ended[:3], promotes, *ended[3:]], ["llama-2", "llama-3"]),
+        ([*ended[:4], other], ["llama-1", "llama-2", "llama-3"]),
+    ):
+        assert lost_before_promotion(BEFORE, events, "llama", ROLLOUTS) == lost

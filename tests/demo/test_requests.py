@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.demo.checks import Listing
+from rollout_lws.cli.demo.checks import Listing, given_back
 from rollout_lws.cli.demo.requests import (
     Measured,
     Routing,
     answered,
     client_of,
-    given_back,
     requests_checks,
     routing_of,
 )
@@ -103,7 +102,8 @@ def with_rule(match: Object | None, **backend: Any) -> Object:
 def listing(
     service: Object = SERVICE, route: Object = ROUTE, ingress: Object = INGRESS, pools: tuple[Object, ...] = POOLS
 ) -> Listing:
-    return Listing({}, (), (), (), (service,), (), (route,), (ingress,), pools)
+    found = {"Service": (service,), "HTTPRoute": (route,), "Ingress": (ingress,), "InferencePool": pools}
+    return {kind: {each["metadata"]["name"]: each for each in objects} for kind, objects in found.items()}
 
 
 def test_a_client_sends_what_the_rule_matches() -> None:
@@ -180,7 +180,7 @@ def test_what_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
         {**each, name: {**each[name], **change} if change else {}} for each in (SERVICE, ROUTE, INGRESS, POOLS[1])
     )
     before = listing()
-    unchanged = given_back(before, before, EVERY)
+    unchanged = given_back(before, before, EVERY.borrowed)
     assert (unchanged.passed, unchanged.detail) == (
         True,
         "Service llama-api, HTTPRoute llama, Ingress llama, InferencePool old, InferencePool new",
@@ -191,8 +191,8 @@ def test_what_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
         (listing(ingress=ingress), "Ingress llama"),
         (listing(pools=(POOLS[0], pool)), "InferencePool new"),
     ):
-        assert given_back(before, after, EVERY).detail == f"changed: {what}"
-    assert not given_back(before, Listing({}, (), (), (), (), (), ()), ROUTING).passed
+        assert given_back(before, after, EVERY.borrowed).detail == f"changed: {what}"
+    assert not given_back(before, {kind: {} for kind in before}, ROUTING.borrowed).passed
 
 
 def test_requests_are_answered_once_an_endpoint_slice_lists_a_pod() -> None:

@@ -47,7 +47,7 @@ def test_it_has_what_the_controller_needs_and_none_of_the_command_lines_own() ->
 
     assert names("controller.txt") < names("run.txt") < names("dev.txt")
     left = {each.partition("==")[0] for each in names("run.txt") - names("controller.txt")}
-    assert {"cel-python", "rich", "python-socks"} <= left
+    assert {"cel-python", "python-socks"} <= left
     assert "cryptography" not in left
 
 

@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, PODS, Resource
+from rollout_lws.rollout.reasons import Task
+from rollout_lws.sandbox.store import Event
 
 Object = dict[str, Any]
+#: All objects of one namespace that a release touches, as the API server lists them: by kind, then by name.
+Listing = Mapping[str, Mapping[str, Object]]
 #: The partition that keeps an LWS from rolling out a template change by itself.
 HOLD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """All objects of one namespace that a release touches, as the API server lists them."""
+class Expected:
+    """What a demo of LWS ``workload`` has to end with."""
 
-    rollout: Object
-    workloads: tuple[Object, ...]
-    stateful_sets: tuple[Object, ...]
-    pods: tuple[Object, ...]
-    services: tuple[Object, ...]
-    batch_releases: tuple[Object, ...]
-    routes: tuple[Object, ...]
-    ingresses: tuple[Object, ...] = ()
-    pools: tuple[Object, ...] = ()
-
-    def leaders(self, workload: str) -> dict[str, Object]:
-        """Leader pods of an LWS, by name."""
-        return {
-            name_of(pod): pod
-            for pod in self.pods
-            if label(pod, LWS_NAME) == workload and label(pod, LWS_WORKER_INDEX) == "0"
-        }
-
-
-@dataclass(slots=True)
-class Record:
-    """Changes of the stable LWS during the demo, by resourceVersion, which orders all changes of a cluster."""
-
-    opened: int | None = None
-    """When its hold was first lifted; None if it never was."""
-    promoted: int | None = None
-    """When its promotion began, by the Rollout's status; None if it did not."""
-    lost_leaders: dict[str, int] = field(default_factory=dict)
-    """Leader pods that existed at the start, by name, with the time of their end."""
-    others: set[str] = field(default_factory=set)
-    """All other LWSs that ever existed."""
+    workload: str
+    template: Object
+    """The leaderWorkerTemplate that all pods have in the end."""
+    aborted: bool
+    in_steps: int | None
+    """Number of the LWS's own groups that the steps update; None for a canary in a second LWS."""
+    api_group: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,110 +37,18 @@ class Check:
     detail: str
 
 
-def name_of(obj: Object) -> str:
-    return str(obj["metadata"]["name"])
-
-
 def label(obj: Object, key: str) -> str:
     return str((obj["metadata"].get("labels") or {}).get(key, ""))
 
 
-def after_promotion(
-    before: Listing,
-    after: Listing,
-    record: Record,
-    workload: str,
-    template: Object,
-    group: str,
-    in_steps: int | None = None,
-) -> list[Check]:
-    """Checks after a promotion: all groups are new, no objects are left over, and stable was untouched before it.
-
-    ``in_steps``, for versions that share one LWS: the number of groups that the steps update, which lifts its hold too.
-    """
-    lws = _workload(after, workload)
-    replicas = int(lws["spec"].get("replicas", 1))
-    old = {str(pod["metadata"]["uid"]) for pod in before.leaders(workload).values()}
-    leaders = after.leaders(workload)
-    renewed = [name for name, pod in leaders.items() if pod["metadata"]["uid"] not in old]
-    return [
-        Check(
-            len(renewed) == len(leaders) == replicas,
-            "all groups are new",
-            f"{len(renewed)} of {replicas} leaders were replaced",
-        ),
-        _ready(after, workload, replicas),
-        _images(after, workload, template),
-        *_before_promotion(record, in_steps, replicas),
-        _phase(after, "Healthy"),
-        *_at_rest(before, after, workload, group),
-    ]
+def leaders(listing: Listing, workload: str) -> dict[str, Object]:
+    """Leader pods of an LWS, by name."""
+    pods = _pods(listing, workload)
+    return {name: pod for name, pod in pods.items() if label(pod, LWS_WORKER_INDEX) == "0"}
 
 
-def _before_promotion(record: Record, in_steps: int | None, replicas: int) -> list[Check]:
-    begun = record.opened if in_steps is None else record.promoted
-    early = sorted(name for name, when in record.lost_leaders.items() if begun is None or when < begun)
-    if in_steps:
-        said = f"{len(early)} of {replicas} leaders were replaced"
-        if len(early) != in_steps:
-            said += f", and the steps ask for {in_steps}"
-        touched = Check(
-            len(early) == in_steps, "before the promotion as many groups were renewed as the steps say", said
-        )
-    else:
-        said = "nothing restarted" if not early else ", ".join(early)
-        touched = Check(not early, "stable was not touched before its promotion", said)
-    return [touched] if in_steps is None else [touched, _never_second(record)]
-
-
-def _never_second(record: Record) -> Check:
-    said = ", ".join(sorted(record.others)) or "none was made"
-    return Check(not record.others, "no second LeaderWorkerSet ever existed", said)
-
-
-def after_abort(
-    before: Listing,
-    after: Listing,
-    record: Record,
-    workload: str,
-    template: Object,
-    group: str,
-    in_steps: int | None = None,
-) -> list[Check]:
-    """Checks after an abort: the original pods still run, except, when the versions share one LWS, for the up to
-    ``in_steps`` groups that the step had updated.
-    """
-    replicas = int(_workload(after, workload)["spec"].get("replicas", 1))
-    uids = {name_of(pod): pod["metadata"]["uid"] for pod in before.pods}
-    now = {name_of(pod): pod["metadata"]["uid"] for pod in after.pods}
-    lost = sorted(name for name, uid in uids.items() if now.get(name) != uid)
-    if in_steps:
-        count = len(record.lost_leaders)
-        said = f"{count} of {replicas} leaders were replaced"
-        kept = Check(count <= in_steps, "only groups that the step had renewed were made again", said)
-    else:
-        said = f"{len(uids)} pods, same UIDs" if not lost else ", ".join(lost)
-        kept = Check(not lost, "every pod from before still runs", said)
-    if in_steps is None:
-        said = "partition stayed" if record.opened is None else "it was"
-        way = Check(record.opened is None, "the hold was never lifted", said)
-    else:
-        way = _never_second(record)
-    return [
-        kept,
-        _ready(after, workload, replicas),
-        _images(after, workload, template),
-        way,
-        _phase(after, "Aborted"),
-        *_at_rest(before, after, workload, group),
-    ]
-
-
-def _ready(after: Listing, workload: str, replicas: int) -> Check:
-    pods = [pod for pod in after.pods if label(pod, LWS_NAME) == workload]
-    ready = sum(is_ready(pod) for pod in pods)
-    size = int((_workload(after, workload)["spec"].get("leaderWorkerTemplate") or {}).get("size", 1))
-    return Check(ready == len(pods) == replicas * size, "all groups are ready", f"{ready} of {replicas * size} pods")
+def _pods(listing: Listing, workload: str) -> dict[str, Object]:
+    return {name: pod for name, pod in listing["Pod"].items() if label(pod, LWS_NAME) == workload}
 
 
 def is_ready(pod: Object) -> bool:
@@ -169,70 +57,121 @@ def is_ready(pod: Object) -> bool:
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
-def _images(after: Listing, workload: str, template: Object) -> Check:
-    """Each pod runs its role's images in ``template`` (leaders without a template of their own: the worker's)."""
-    workers = _template_images(template.get("workerTemplate"))
-    leaders = _template_images(template.get("leaderTemplate") or template.get("workerTemplate"))
-    wrong = [
-        name_of(pod)
-        for pod in after.pods
-        if label(pod, LWS_NAME) == workload
-        and not _pod_images(pod) >= (leaders if label(pod, LWS_WORKER_INDEX) == "0" else workers)
+def all_ready(listing: Listing, workload: str) -> Check:
+    spec = listing["LeaderWorkerSet"][workload]["spec"]
+    pods = _pods(listing, workload).values()
+    wanted = int(spec.get("replicas", 1)) * int(spec["leaderWorkerTemplate"].get("size", 1))
+    ready = sum(map(is_ready, pods))
+    return Check(ready == len(pods) == wanted, "all groups are ready", f"{ready} of {wanted} pods")
+
+
+def lost_before_promotion(before: Listing, events: Iterable[Event], workload: str, rollouts: Resource) -> list[str]:
+    """The leaders in ``before`` that ended before the Rollout's promotion began, or at all if it never did."""
+    lost: set[str] = set()
+    uids = {name: pod["metadata"]["uid"] for name, pod in leaders(before, workload).items()}
+    for event in events:
+        metadata = event.object["metadata"]
+        if event.resource == rollouts:
+            finalising = (event.object.get("status") or {}).get("finalising") or {}
+            if finalising.get("task") == Task.PROMOTE:
+                break
+        ended = event.type == "DELETED" or metadata.get("deletionTimestamp")
+        if event.resource == PODS and ended and metadata["uid"] == uids.get(metadata["name"]):
+            lost.add(metadata["name"])
+    return sorted(lost)
+
+
+def end_state(before: Listing, after: Listing, lost: list[str], others: set[str], expected: Expected) -> list[Check]:
+    """All checks of a demo; ``lost`` are the leaders of ``lost_before_promotion``, ``others`` the names of all other
+    LWSs that ever existed.
+    """
+    found = [
+        *(_kept(before, after, lost, expected) if expected.aborted else _updated(before, after, expected)),
+        all_ready(after, expected.workload),
+        _images(after, expected),
     ]
-    shown = ", ".join(sorted(leaders | workers))
-    return Check(
-        not wrong, "every pod runs the right version", shown if not wrong else f"not {', '.join(sorted(wrong))}"
-    )
+    if not expected.aborted:
+        found.append(_early(lost, expected.in_steps or 0, len(leaders(after, expected.workload))))
+    if expected.in_steps is not None:
+        said = ", ".join(sorted(others)) or "none was made"
+        found.append(Check(not others, "no second LeaderWorkerSet ever existed", said))
+    phase = "Aborted" if expected.aborted else "Healthy"
+    (rollout,) = after["Rollout"].values()
+    reached = str((rollout.get("status") or {}).get("phase"))
+    extra = [f"{kind} {name}" for kind, names in after.items() for name in names if name not in before[kind]]
+    return [
+        *found,
+        Check(reached == phase, f"the Rollout says {phase}", f"phase {reached}"),
+        _held(after["LeaderWorkerSet"][expected.workload], expected.api_group),
+        Check(not extra, "nothing is left over", ", ".join(sorted(extra)) or "the same objects as before"),
+    ]
+
+
+def _updated(before: Listing, after: Listing, expected: Expected) -> list[Check]:
+    old = {pod["metadata"]["uid"] for pod in leaders(before, expected.workload).values()}
+    now = [pod["metadata"]["uid"] for pod in leaders(after, expected.workload).values()]
+    new = sum(uid not in old for uid in now)
+    replicas = int(after["LeaderWorkerSet"][expected.workload]["spec"].get("replicas", 1))
+    said = f"{new} of {replicas} leaders were replaced"
+    return [Check(new == len(now) == replicas, "all groups are new", said)]
+
+
+def _kept(before: Listing, after: Listing, lost: list[str], expected: Expected) -> list[Check]:
+    """The original pods still run, but for groups that a step had updated in the LWS itself."""
+    if expected.in_steps:
+        said = f"{len(lost)} of {len(leaders(after, expected.workload))} leaders were replaced"
+        return [Check(len(lost) <= expected.in_steps, "only groups that the step had renewed were made again", said)]
+    uids = {name: pod["metadata"]["uid"] for name, pod in before["Pod"].items()}
+    gone = [name for name, uid in uids.items() if after["Pod"].get(name, {}).get("metadata", {}).get("uid") != uid]
+    return [Check(not gone, "every pod from before still runs", ", ".join(gone) or f"{len(uids)} pods, same UIDs")]
+
+
+def _early(lost: list[str], in_steps: int, replicas: int) -> Check:
+    if not in_steps:
+        return Check(not lost, "stable was not touched before its promotion", ", ".join(lost) or "nothing restarted")
+    said = f"{len(lost)} of {replicas} leaders were replaced"
+    if len(lost) != in_steps:
+        said += f", and the steps ask for {in_steps}"
+    return Check(len(lost) == in_steps, "before the promotion as many groups were renewed as the steps say", said)
+
+
+def _images(after: Listing, expected: Expected) -> Check:
+    """Each pod runs its role's images of the template (leaders without a template of their own: the worker's)."""
+    workers = _template_images(expected.template.get("workerTemplate"))
+    own = _template_images(expected.template.get("leaderTemplate") or expected.template.get("workerTemplate"))
+    wrong = [
+        name
+        for name, pod in _pods(after, expected.workload).items()
+        if not {each["image"] for each in pod["spec"].get("containers") or ()}
+        >= (own if label(pod, LWS_WORKER_INDEX) == "0" else workers)
+    ]
+    said = f"not {', '.join(sorted(wrong))}" if wrong else ", ".join(sorted(own | workers))
+    return Check(not wrong, "every pod runs the right version", said)
 
 
 def _template_images(template: Object | None) -> set[str]:
     return {each["image"] for each in ((template or {}).get("spec") or {}).get("containers") or ()}
 
 
-def _pod_images(pod: Object) -> set[str]:
-    return {each["image"] for each in pod["spec"].get("containers") or ()}
-
-
-def _phase(after: Listing, phase: str) -> Check:
-    found = str((after.rollout.get("status") or {}).get("phase"))
-    return Check(found == phase, f"the Rollout says {phase}", f"phase {found}")
-
-
-def _at_rest(before: Listing, after: Listing, workload: str, group: str) -> list[Check]:
-    lws = _workload(after, workload)
+def _held(lws: Object, api_group: str) -> Check:
     rolling = (lws["spec"].get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
-    marked = f"{group}/original" in (lws["metadata"].get("annotations") or {})
-    held = rolling.get("partition") == HOLD and marked
-    others = sorted(name_of(each) for each in after.workloads if name_of(each) != workload)
-    allowed = {(kind, name_of(each)) for kind, each in _objects(before)}
-    extra = sorted(f"{kind} {name_of(each)}" for kind, each in _objects(after) if (kind, name_of(each)) not in allowed)
-    return [
-        Check(not others, "one LeaderWorkerSet", workload if not others else f"also {', '.join(others)}"),
-        Check(
-            held,
-            "the hold is in place",
-            f"partition {rolling.get('partition')}" + ("" if marked else ", not marked as ours"),
-        ),
-        Check(
-            not extra,
-            "nothing is left over",
-            "no other StatefulSet, pod, Service, Ingress, BatchRelease" if not extra else ", ".join(extra),
-        ),
+    marked = f"{api_group}/original" in (lws["metadata"].get("annotations") or {})
+    said = f"partition {rolling.get('partition')}" + ("" if marked else ", not marked as ours")
+    return Check(rolling.get("partition") == HOLD and marked, "the hold is in place", said)
+
+
+def given_back(before: Listing, after: Listing, borrowed: Iterable[tuple[str, str]]) -> Check:
+    """The routing objects in ``borrowed``, by kind and name, have their original spec, labels and annotations."""
+    every = [f"{kind} {name}" for kind, name in borrowed]
+    changed = [
+        f"{kind} {name}"
+        for kind, name in borrowed
+        if _written(before[kind].get(name)) != _written(after[kind].get(name))
     ]
+    said = f"changed: {', '.join(changed)}" if changed else ", ".join(every)
+    return Check(not changed, "what was changed is as before", said)
 
 
-def _objects(listing: Listing) -> Iterable[tuple[str, Object]]:
-    kinds: Mapping[str, tuple[Object, ...]] = {
-        "StatefulSet": listing.stateful_sets,
-        "Pod": listing.pods,
-        "Service": listing.services,
-        "Ingress": listing.ingresses,
-        "BatchRelease": listing.batch_releases,
-    }
-    for kind, objects in kinds.items():
-        for each in objects:
-            yield kind, each
-
-
-def _workload(listing: Listing, name: str) -> Object:
-    return next((each for each in listing.workloads if name_of(each) == name), {"metadata": {"name": name}, "spec": {}})
+def _written(obj: Object | None) -> tuple[Any, ...]:
+    metadata = obj["metadata"] if obj else {}
+    return (obj or {}).get("spec"), metadata.get("labels") or {}, metadata.get("annotations") or {}

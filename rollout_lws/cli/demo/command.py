@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import nullcontext
 
 import click
-from rich.console import Console
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.demo.checks import Object
-from rollout_lws.cli.demo.story import Plan, play
-from rollout_lws.cli.demo.tellers import teller
+from rollout_lws.cli.demo.play import Plan, play
+from rollout_lws.cli.demo.teller import Teller
+from rollout_lws.cli.get.listing import coloured
+from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.errors import UsageError
@@ -54,8 +56,8 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
     if files and not given:
         raise UsageError("-f gives no manifests: add the one of the LeaderWorkerSet to release")
     plan = plan_of(what, given, fast, rollouts_of(api_group).api_version)
-    with teller(Console()) as told:
-        passed = asyncio.run(play(plan, settings, told))
+    with Screen(coloured if has_colours() else str) if is_terminal() else nullcontext() as screen:
+        passed = asyncio.run(play(plan, settings, Teller(screen)))
     if not passed:
         click.echo("rollout-lws: the end state is not what it should be: see the checks marked FAIL", err=True)
         sys.exit(1)
@@ -104,6 +106,6 @@ def _version(old: Object, second: list[Object], aborts: bool) -> tuple[Object, s
     if second:
         template: Object = second[0]["spec"]["leaderWorkerTemplate"]
         return template, "apply the second document"
-    if old["metadata"]["name"] == manifests.NAME and manifests.runs(old, manifests.OLD):
+    if manifests.with_image(old, manifests.OLD) == manifests.workload()["spec"]["leaderWorkerTemplate"]:
         return manifests.with_image(old, manifests.NEW), f"set image {manifests.NEW}"
-    return manifests.with_annotation(old, "2"), "annotate the templates"
+    return manifests.with_annotation(old), "annotate the templates"

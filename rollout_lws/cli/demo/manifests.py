@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import yaml
+
 from rollout_lws.cli.rollouts import style
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
-from rollout_lws.sandbox.api_resources import GATEWAYS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 Object = dict[str, Any]
 
@@ -20,82 +21,74 @@ NAME = "llama"
 GROUPS = 4
 IMAGE = "vllm/vllm-openai"
 OLD, NEW, BAD = f"{IMAGE}:v0.18.1", f"{IMAGE}:v0.19.0", f"{IMAGE}:bad-v0.19.0"
-SERVICE, GATEWAY, ROUTE = f"{NAME}-api", "inference", NAME
+SERVICE, ROUTE = f"{NAME}-api", NAME
 #: Seconds of a pause without approval and of the drain; and of the routers' grace period.
 SHORT_WAIT, SHORT_GRACE = 2, 1
 
+_OURS = f"""
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {{name: {NAME}, namespace: {NAMESPACE}}}
+spec:
+  replicas: {GROUPS}
+  leaderWorkerTemplate:
+    size: 2
+    restartPolicy: RecreateGroupOnPodRestart
+    leaderTemplate:
+      metadata: {{labels: {{app: {NAME}, role: leader}}}}
+      spec:
+        containers: [{{name: vllm-leader, image: "{OLD}", resources: {{limits: {{nvidia.com/gpu: "4"}}}}}}]
+    workerTemplate:
+      metadata: {{labels: {{app: {NAME}}}}}
+      spec:
+        containers: [{{name: vllm-worker, image: "{OLD}", resources: {{limits: {{nvidia.com/gpu: "4"}}}}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: {SERVICE}, namespace: {NAMESPACE}}}
+spec:
+  selector: {{app: {NAME}, role: leader}}
+  ports: [{{port: 80}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: inference, namespace: {NAMESPACE}}}
+spec:
+  gatewayClassName: sandbox
+  listeners: [{{name: http, port: 80, protocol: HTTP}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {ROUTE}, namespace: {NAMESPACE}}}
+spec:
+  parentRefs: [{{name: inference}}]
+  rules:
+  - matches: [{{path: {{type: PathPrefix, value: /v1}}}}]
+    backendRefs: [{{name: {SERVICE}, port: 80}}]
+"""
+_STEPS: dict[str, list[Object]] = {
+    # One group with a short pause, two groups with an approval, then promotion.
+    "canary": [
+        {"replicas": 1, "traffic": "20%", "pause": {"duration": SHORT_WAIT}},
+        {"replicas": 2, "traffic": "40%", "pause": {}},
+        {"replicas": "100%"},
+    ],
+    # Half of green without requests, then all of it with all requests and an approval.
+    "blueGreen": [
+        {"replicas": "50%", "traffic": "0%", "pause": {"duration": SHORT_WAIT}},
+        {"replicas": "100%", "traffic": "100%", "pause": {}},
+    ],
+}
+
 
 def workload() -> Object:
-    return {
-        "apiVersion": LEADER_WORKER_SETS.api_version,
-        "kind": LEADER_WORKER_SETS.kind,
-        "metadata": {"name": NAME, "namespace": NAMESPACE},
-        "spec": {
-            "replicas": GROUPS,
-            "leaderWorkerTemplate": {
-                "size": 2,
-                "restartPolicy": "RecreateGroupOnPodRestart",
-                "leaderTemplate": _template("vllm-leader", {"role": "leader"}),
-                "workerTemplate": _template("vllm-worker", {}),
-            },
-        },
-    }
-
-
-def _template(container: str, labels: dict[str, str]) -> Object:
-    return {
-        "metadata": {"labels": {"app": NAME, **labels}},
-        "spec": {
-            "containers": [
-                {"name": container, "image": OLD, "resources": {"limits": {"nvidia.com/gpu": "4"}}},
-            ]
-        },
-    }
+    made: Object = next(yaml.safe_load_all(_OURS))
+    return made
 
 
 def traffic() -> tuple[Object, ...]:
-    """A Service for the leaders, and an HTTPRoute from a Gateway to it."""
-    return (
-        _object("v1", "Service", SERVICE, {"selector": {"app": NAME, "role": "leader"}, "ports": [{"port": 80}]}),
-        _object(
-            GATEWAYS.api_version,
-            GATEWAYS.kind,
-            GATEWAY,
-            {"gatewayClassName": "sandbox", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
-        ),
-        _object(
-            HTTP_ROUTES.api_version,
-            HTTP_ROUTES.kind,
-            ROUTE,
-            {
-                "parentRefs": [{"name": GATEWAY}],
-                "rules": [
-                    {
-                        "matches": [{"path": {"type": "PathPrefix", "value": "/v1"}}],
-                        "backendRefs": [{"name": SERVICE, "port": 80}],
-                    }
-                ],
-            },
-        ),
-    )
-
-
-def _object(api_version: str, kind: str, name: str, spec: Object) -> Object:
-    metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
-
-
-#: One group with a short pause, two groups with an approval, then promotion.
-_CANARY: list[Object] = [
-    {"replicas": 1, "traffic": "20%", "pause": {"duration": SHORT_WAIT}},
-    {"replicas": 2, "traffic": "40%", "pause": {}},
-    {"replicas": "100%"},
-]
-#: Half of green without requests, then all of it with all requests and an approval.
-_BLUE_GREEN: list[Object] = [
-    {"replicas": "50%", "traffic": "0%", "pause": {"duration": SHORT_WAIT}},
-    {"replicas": "100%", "traffic": "100%", "pause": {}},
-]
+    """A Service for the leaders, a Gateway, and an HTTPRoute from it to the Service."""
+    return tuple(yaml.safe_load_all(_OURS))[1:]
 
 
 def rollout(
@@ -105,7 +98,7 @@ def rollout(
     step has a traffic weight for the objects of ``traffic()``.
     """
     name = workload_metadata["name"]
-    steps = copy.deepcopy(_CANARY if style == "canary" else _BLUE_GREEN)
+    steps = copy.deepcopy(_STEPS[style])
     plan: Object = {"steps": steps} | ({"capacity": capacity} if capacity else {})
     if routed:
         waits = {"gracePeriodSeconds": SHORT_GRACE, "drainSeconds": SHORT_WAIT}
@@ -113,18 +106,12 @@ def rollout(
     else:
         for step in steps:
             step.pop("traffic", None)
+    reference = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": name}
     return {
         "apiVersion": api_version,
         "kind": "Rollout",
         "metadata": {"name": name, "namespace": workload_metadata.get("namespace", NAMESPACE)},
-        "spec": {
-            "workloadRef": {
-                "apiVersion": LEADER_WORKER_SETS.api_version,
-                "kind": LEADER_WORKER_SETS.kind,
-                "name": name,
-            },
-            "strategy": {style: plan},
-        },
+        "spec": {"workloadRef": reference, "strategy": {style: plan}},
     }
 
 
@@ -153,16 +140,11 @@ def with_image(lws: Object, image: str) -> Object:
     return template
 
 
-def runs(lws: Object, image: str) -> bool:
-    """Whether every template of the LWS has ``image``."""
-    return bool(with_image(lws, image) == lws["spec"]["leaderWorkerTemplate"])
-
-
-def with_annotation(lws: Object, value: str) -> Object:
+def with_annotation(lws: Object) -> Object:
     """The LWS's leaderWorkerTemplate with a harmless annotation, which makes a new version of any user's LWS."""
     template: Object = copy.deepcopy(lws["spec"]["leaderWorkerTemplate"])
     for role in ("leaderTemplate", "workerTemplate"):
         if template.get(role):
             metadata = template[role].setdefault("metadata", {})
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), "demo.rollout-lws/version": value}
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), "demo.rollout-lws/version": "2"}
     return template

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.demo.checks import Check, Listing, Object, label, name_of
+from rollout_lws.cli.demo.checks import Check, Listing, Object, label, leaders
 from rollout_lws.cli.rollouts import style
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.sandbox.apiserver import ApiServer
@@ -32,9 +32,15 @@ class Routing:
     pools: tuple[str, ...] = ()
 
     @property
-    def what(self) -> str:
-        """The object that requests are measured through: the route, even if there is an Ingress as well."""
-        return f"HTTPRoute {self.route}" if self.route else f"Ingress {self.ingress}"
+    def entry(self) -> tuple[str, str]:
+        """Kind and name of the object that requests are measured through: the route, even beside an Ingress."""
+        return ("HTTPRoute", self.route) if self.route else ("Ingress", self.ingress)
+
+    @property
+    def borrowed(self) -> list[tuple[str, str]]:
+        """All objects that a release changes and has to give back, by kind and name."""
+        named = [("Service", self.service), ("HTTPRoute", self.route), ("Ingress", self.ingress)]
+        return [each for each in (*named, *(("InferencePool", name) for name in self.pools)) if each[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +70,36 @@ def client_of(listing: Listing, routing: Routing) -> Client | None:
     """A client whose requests use the Rollout's route. None when the route implies no example request: no rule leads to
     the old version, or that rule matches by regular expressions.
     """
-    if routing.route:
-        backend = ("InferencePool", routing.pools[0]) if routing.pools else ("Service", routing.service)
-        return _client_of_route(_named(listing.routes, routing.route), *backend)
-    return _client_of_ingress(_named(listing.ingresses, routing.ingress), routing.service)
-
-
-def _named(objects: Iterable[Object], name: str) -> Object:
-    return next(each for each in objects if name_of(each) == name)
-
-
-def _client_of_route(route: Object, kind: str, name: str) -> Client | None:
-    for rule in route["spec"].get("rules") or ():
-        if all((ref.get("kind", "Service"), ref["name"]) != (kind, name) for ref in rule.get("backendRefs") or ()):
-            continue
-        match: Mapping[str, Any] = next(iter(rule.get("matches") or ()), {})
-        path, headers, query = match.get("path") or {}, match.get("headers") or (), match.get("queryParams") or ()
-        if any(each.get("type") == "RegularExpression" for each in (path, *headers, *query)):
-            return None
-        return Client(
-            _CLIENT,
-            route=name_of(route),
-            namespace=route["metadata"]["namespace"],
-            path=path.get("value") or "/",
-            method=match.get("method") or "POST",
-            headers={each["name"]: each["value"] for each in headers},
-            query={each["name"]: each["value"] for each in query},
-        )
+    kind, name = routing.entry
+    entry = listing[kind][name]
+    namespace = entry["metadata"]["namespace"]
+    if kind == "Ingress":
+        for rule in entry["spec"].get("rules") or ():
+            for place in (rule.get("http") or {}).get("paths") or ():
+                if (place["backend"].get("service") or {}).get("name") == routing.service:
+                    host, path = rule.get("host") or "", place.get("path") or "/"
+                    return Client(_CLIENT, ingress=name, namespace=namespace, host=host, path=path)
+        return None
+    backend = ("InferencePool", routing.pools[0]) if routing.pools else ("Service", routing.service)
+    for rule in entry["spec"].get("rules") or ():
+        if backend in [(ref.get("kind", "Service"), ref["name"]) for ref in rule.get("backendRefs") or ()]:
+            return _client_of_match(next(iter(rule.get("matches") or ()), {}), name, namespace)
     return None
 
 
-def _client_of_ingress(ingress: Object, service: str) -> Client | None:
-    for rule in ingress["spec"].get("rules") or ():
-        for path in (rule.get("http") or {}).get("paths") or ():
-            if (path["backend"].get("service") or {}).get("name") == service:
-                return Client(
-                    _CLIENT,
-                    ingress=name_of(ingress),
-                    namespace=ingress["metadata"]["namespace"],
-                    host=rule.get("host") or "",
-                    path=path.get("path") or "/",
-                )
-    return None
+def _client_of_match(match: Mapping[str, Any], route: str, namespace: str) -> Client | None:
+    path, headers, query = match.get("path") or {}, match.get("headers") or (), match.get("queryParams") or ()
+    if any(each.get("type") == "RegularExpression" for each in (path, *headers, *query)):
+        return None
+    return Client(
+        _CLIENT,
+        route=route,
+        namespace=namespace,
+        path=path.get("value") or "/",
+        method=match.get("method") or "POST",
+        headers={each["name"]: each["value"] for each in headers},
+        query={each["name"]: each["value"] for each in query},
+    )
 
 
 def answered(server: ApiServer, client: Client) -> bool:
@@ -122,7 +116,7 @@ class Requests:
 
     def __init__(self, server: ApiServer, client: Client, drain: float, before: Listing, workload: str) -> None:
         self._server = server
-        self._old = {label(pod, LWS_REVISION) for pod in before.leaders(workload).values()}
+        self._old = {label(pod, LWS_REVISION) for pod in leaders(before, workload).values()}
         self._meter = TrafficMeter(server, [client], drain=drain, lag=LAG)
         self._since = server.clock()
         self._meter.start()
@@ -179,31 +173,3 @@ def _lost(failures: Iterable[Failure]) -> str:
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     what = f"{worst.pod}: {worst.reason}" if worst.pod else worst.reason
     return f"{worst.share:.0%} of them for {worst.end - worst.start:.2f} s ({what}){more}"
-
-
-def given_back(before: Listing, after: Listing, routing: Routing) -> Check:
-    """Service, route, Ingress and pools must have their original spec, labels and annotations."""
-    named = [
-        (kind, name, was, now)
-        for kind, names, was, now in (
-            ("Service", (routing.service,), before.services, after.services),
-            ("HTTPRoute", (routing.route,), before.routes, after.routes),
-            ("Ingress", (routing.ingress,), before.ingresses, after.ingresses),
-            ("InferencePool", routing.pools, before.pools, after.pools),
-        )
-        for name in names
-        if name
-    ]
-    changed = [f"{kind} {name}" for kind, name, was, now in named if _written(was, name) != _written(now, name)]
-    every = ", ".join(f"{kind} {name}" for kind, name, _, _ in named)
-    return Check(
-        not changed, "what was changed is as before", every if not changed else f"changed: {', '.join(changed)}"
-    )
-
-
-def _written(objects: Iterable[Object], name: str) -> tuple[Any, ...]:
-    for each in objects:
-        if name_of(each) == name:
-            metadata = each["metadata"]
-            return each.get("spec"), metadata.get("labels") or {}, metadata.get("annotations") or {}
-    return ()

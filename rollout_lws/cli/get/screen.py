@@ -68,6 +68,13 @@ class Screen:
         self._write(start + body + _END_OF_SCREEN)
         self._drawn, self._columns = fitting, size.columns
 
+    def print_above(self, line: str) -> None:
+        """Print ``line`` above the picture, which moves down by it."""
+        drawn, self._drawn = self._drawn, []
+        start = f"\x1b[{len(drawn)}F" if drawn else ""
+        self._write(f"{start}{plain(line)}{_END_OF_LINE}\n{_END_OF_SCREEN}")
+        self.draw(drawn)
+
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()

@@ -1,0 +1,283 @@
+"""Plays a demo: a cluster, a model server, a new version, the user's decision, and the checks at the end.
+
+The user's actions go through the same API and code as `rollout-lws promote` and `rollout-lws abort`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rollout_lws.api import Rollout
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.table import strategy_of_plan
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions.action_client import ask
+from rollout_lws.cli.demo import checks, manifests
+from rollout_lws.cli.demo.checks import Check, Expected, Listing, Object, label
+from rollout_lws.cli.demo.requests import Requests, answered, client_of, requests_checks, routing_of
+from rollout_lws.cli.demo.teller import Teller
+from rollout_lws.cli.get.ahead import Caller
+from rollout_lws.cli.releases import assemble
+from rollout_lws.cli.rollouts import rollouts_of, summary
+from rollout_lws.cli.sandbox.local_cluster import Playground, playground
+from rollout_lws.controller import process
+from rollout_lws.errors import RolloutLwsError
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_REVISION,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.store import Event
+from rollout_lws.settings import Settings
+
+#: Seconds that a demo waits for one event, in addition to its groups' startup.
+_PATIENCE = 45.0
+#: A leader's extra startup as a multiple of ``ending``: its workers start only after its predecessor's have ended.
+_LEADER_LONGER = 2
+_KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, INGRESSES, HTTP_ROUTES, INFERENCE_POOLS)
+
+
+class DemoFailed(RolloutLwsError):
+    """The release did not reach an expected state; the message names that state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One demo. ``load``, ``hesitation`` and ``ending`` are seconds: a pod's startup, the user's hesitation, and a
+    deleted pod's termination, as of servers that finish their requests. Data planes lag by less.
+    """
+
+    workload: Object
+    rollout: Object
+    others: tuple[Object, ...]
+    """The user's other manifests, such as Services, claims and secrets; applied first."""
+    template: Object
+    """The new leaderWorkerTemplate."""
+    change: str
+    """The user's change of the template, in words."""
+    aborts: bool
+    load: float
+    hesitation: float
+    ending: float
+
+    @property
+    def namespace(self) -> str:
+        return str(self.workload["metadata"].get("namespace") or manifests.NAMESPACE)
+
+    @property
+    def name(self) -> str:
+        return str(self.rollout["metadata"]["name"])
+
+    @property
+    def workload_name(self) -> str:
+        return str(self.workload["metadata"]["name"])
+
+
+async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
+    """Run the demo; True when every check of the end state passed."""
+    async with AsyncExitStack() as stack:
+        timing = Timing(plan.load, terminate_after=plan.ending, leader_longer=_LEADER_LONGER * plan.ending)
+        cluster = await stack.enter_async_context(playground(Options(timing=timing), settings.api_group))
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rollout-lws-"))
+        kubeconfig = Path(directory) / "kubeconfig"
+        cluster.write_kubeconfig(kubeconfig)
+        await stack.enter_async_context(process.running(replace(settings, kubeconfig=str(kubeconfig))))
+        teller.say("cluster", f"API server at {cluster.url}, 8 nodes with 8 GPUs each; controller connected over HTTP")
+        player = _Player(plan, settings, teller, cluster, kubeconfig)
+        stack.callback(player.close)
+        judged = await player.play()
+        for check in judged:
+            teller.check(check)
+        return all(check.passed for check in judged)
+
+
+class _Player:
+    """Acts as the user of a release, and follows each change of the cluster."""
+
+    def __init__(self, plan: Plan, settings: Settings, teller: Teller, cluster: Playground, kubeconfig: Path) -> None:
+        self._plan, self._teller, self._cluster = plan, teller, cluster
+        self._group = settings.api_group
+        self._rollouts = rollouts_of(settings.api_group)
+        self._batches = Resource(self._rollouts.group, self._rollouts.version, "BatchRelease", "batchreleases")
+        self._routing = routing_of(plan.rollout)
+        self._user = Transport.to(Target(namespace=plan.namespace, kubeconfig=str(kubeconfig)))
+        self._caller = Caller(flags=("--kubeconfig", str(kubeconfig)))
+        self._events: list[Event] = []
+        self._changed = asyncio.Event()
+        self._unsubscribe = cluster.server.store.subscribe(self._take)
+
+    def close(self) -> None:
+        self._unsubscribe()
+        self._user.close()
+
+    async def play(self) -> list[Check]:
+        """Play the demo and check its end state."""
+        plan = self._plan
+        for manifest in (*plan.others, plan.workload, plan.rollout):
+            self._cluster.apply(manifest)
+        await self._until(
+            f"LeaderWorkerSet {plan.workload_name} is ready and the Rollout is Healthy",
+            lambda: (
+                self._status().get("phase") == "Healthy"
+                and checks.all_ready(self._listing(), plan.workload_name).passed
+            ),
+            _PATIENCE + plan.load,
+        )
+        requests = await self._measure()
+        before = self._listing()
+        self._events.clear()
+        await self._act(plan.change, self._patch_template)
+        await (self._abort(before) if plan.aborts else self._promote())
+        known = set(before["Pod"])
+        await self._until("the last pod that came on top is gone", lambda: set(self._listing()["Pod"]) <= known)
+        return self._judge(before, requests)
+
+    async def _measure(self) -> Requests | None:
+        """Start to measure requests, if the Rollout routes any and its route implies an example request."""
+        routing, before, server = self._routing, self._listing(), self._cluster.server
+        if routing is None:
+            return None
+        client = client_of(before, routing)
+        if client is None:
+            what = " ".join(routing.entry)
+            self._teller.say("traffic", f"not measured: no plain match of {what} leads to the old version")
+            return None
+        # Gateways accept a route, and EndpointSlices list a pod, shortly after it is there.
+        await self._until("requests reach the first version", lambda: answered(server, client))
+        return Requests(server, client, routing.drain, before, self._plan.workload_name)
+
+    async def _promote(self) -> None:
+        """Approve each step that awaits approval, until the release is over."""
+        generation = self._lws()["metadata"]["generation"]
+
+        def awaits() -> bool:
+            return summary(self._rollout())["state"] == "AwaitingApproval"
+
+        def over() -> bool:
+            seen = int(self._status().get("observedWorkloadGeneration") or 0) >= generation
+            return seen and self._status().get("phase") in ("Healthy", "Aborted")
+
+        while True:
+            what = "a step waits for approval, or the release is over"
+            await self._until(what, lambda: awaits() or over(), _PATIENCE + 10 * self._plan.load)
+            if over():
+                return
+            await self._follow(lambda: False, self._plan.hesitation)
+            step = summary(self._rollout())["step"] or self._status().get("currentStepIndex")
+            await self._act(f"approve step {step}", lambda: self._ask(action_rules.approve))
+            await self._until("the approval is acted on", lambda: not awaits())
+
+    async def _abort(self, before: Listing) -> None:
+        """Give the bad version some time, then abort, as an operator would."""
+        revisions = _revisions(before)
+        what = "a group of the new version exists"
+        await self._until(what, lambda: bool(_revisions(self._listing()) - revisions))
+        await self._follow(lambda: False, self._plan.hesitation)
+        reason = "the new version does not become ready"
+        await self._act("abort", lambda: self._ask(action_rules.abort(), reason))
+        await self._until("the release is aborted", lambda: self._status().get("phase") == "Aborted")
+
+    def _judge(self, before: Listing, requests: Requests | None) -> list[Check]:
+        plan, after, aborts = self._plan, self._listing(), self._plan.aborts
+        template = plan.workload["spec"]["leaderWorkerTemplate"] if aborts else plan.template
+        in_steps = _in_steps(self._rollout(), self._lws(), first=aborts)
+        expected = Expected(plan.workload_name, template, aborts, in_steps, self._group)
+        lost = checks.lost_before_promotion(before, self._events, plan.workload_name, self._rollouts)
+        workloads = {each.object["metadata"]["name"] for each in self._events if each.resource == LEADER_WORKER_SETS}
+        judged = checks.end_state(before, after, lost, workloads - {plan.workload_name}, expected)
+        if self._routing is not None:
+            judged.append(checks.given_back(before, after, self._routing.borrowed))
+        if requests is not None:
+            judged += requests_checks(requests.stop(), expected="old" if aborts else "new")
+        return judged
+
+    def _patch_template(self) -> str:
+        path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.workload_name)
+        self._user.merge_patch(path, {"spec": {"leaderWorkerTemplate": self._plan.template}})
+        return f"leaderworkerset/{self._plan.workload_name} patched"
+
+    def _ask(self, judge: action_rules.Judge, reason: str | None = None) -> str:
+        return ask(self._user, self._rollouts, self._plan.name, judge, reason=reason, patience=0)
+
+    async def _act(self, what: str, act: Callable[[], str]) -> None:
+        """A user's action, over HTTP and in a thread, so that the cluster keeps running meanwhile."""
+        answer = await asyncio.to_thread(act)
+        self._teller.say("you", f"{what}: {answer}")
+
+    async def _until(self, what: str, holds: Callable[[], bool], seconds: float = _PATIENCE) -> None:
+        """Show each change until ``holds`` is true; DemoFailed after ``seconds``."""
+        if not await self._follow(holds, seconds):
+            said = self._status().get("message") or self._status().get("phase") or "nothing"
+            raise DemoFailed(f"waited {seconds:g} s in vain until {what}; the Rollout says: {said}")
+
+    async def _follow(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Show each change until ``holds`` is true, for at most ``seconds``; whether it is."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    await self._changed.wait()
+                    self._changed.clear()
+                    self._show()
+        except TimeoutError:
+            return False
+        return True
+
+    def _take(self, event: Event) -> None:
+        if event.object["metadata"].get("namespace") == self._plan.namespace:
+            self._events.append(event)
+            self._changed.set()
+
+    def _show(self) -> None:
+        found = self._listing()
+        sets, pods = (
+            [each for each in found[kind].values() if label(each, LWS_NAME)] for kind in ("StatefulSet", "Pod")
+        )
+        self._teller.show(assemble(self._rollout(), found["LeaderWorkerSet"].values(), sets, pods), self._caller)
+
+    def _listing(self) -> Listing:
+        """All objects that the demo's release touches."""
+        server, namespace = self._cluster.server, self._plan.namespace
+        return {
+            resource.kind: {each["metadata"]["name"]: each for each in server.list(resource, namespace)}
+            for resource in (*_KINDS, self._batches, self._rollouts)
+        }
+
+    def _rollout(self) -> Object:
+        return self._cluster.server.get(self._rollouts, self._plan.namespace, self._plan.name)
+
+    def _status(self) -> dict[str, Any]:
+        return self._rollout().get("status") or {}
+
+    def _lws(self) -> Object:
+        return self._cluster.server.get(LEADER_WORKER_SETS, self._plan.namespace, self._plan.workload_name)
+
+
+def _revisions(listing: Listing) -> set[str]:
+    return {label(pod, LWS_REVISION) for pod in listing["Pod"].values()}
+
+
+def _in_steps(rollout: Object, lws: Object, *, first: bool) -> int | None:
+    """Number of the LWS's own groups that the steps, or only the ``first``, update; None with a second LWS."""
+    plan = Rollout.model_validate(rollout).spec.strategy.style
+    if plan is None or not strategy_of_plan(plan).one_workload:
+        return None
+    if not strategy_of_plan(plan).updates_regular:
+        return 0
+    return wanted_groups(plan, 1 if first else len(plan.steps), int(lws["spec"].get("replicas", 1)))

@@ -12,7 +12,7 @@ from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING
 
-ASK = "ask an administrator for a role that may"
+ASK = "ask an administrator for that permission"
 ACTIONS = ["promote", "abort", "retry", "pause"]
 EDITS: list[list[str]] = [["set", "image", "llama", "*=vllm:9"], ["restart", "llama"], ["release-hold", "llama", "-y"]]
 LOOKS = [["get"], ["get", "llama"], ["status", "llama"], ["history", "llama"], ["undo", "llama"]]
@@ -41,10 +41,7 @@ def failed(world: World, arguments: list[str]) -> str:
 def test_an_action_without_permission_says_which_and_that_looking_goes_on(world: World, command: str) -> None:
     world.release(**AWAITING)
     said = forbid(world, "patch", "rollouts", "rollouts/status", "rollouts.kruise.io")
-    assert failed(world, [command, "llama"]) == (
-        f"{said}; {ASK} patch rollouts/status.rollouts.kruise.io in namespace default; get, status and history go on"
-        " without it"
-    )
+    assert failed(world, [command, "llama"]) == f"{said}; {ASK}"
     assert world.run("get", "llama").exit_code == 0
     assert world.run("status", "llama").exit_code == 5
 
@@ -53,10 +50,7 @@ def test_an_action_without_permission_says_which_and_that_looking_goes_on(world:
 def test_an_edit_without_permission_says_which_and_that_actions_go_on(world: World, arguments: list[str]) -> None:
     world.release(**(AWAITING | {"phase": "Healthy", "stable": {"templateHash": AWAITING["observedTemplateHash"]}}))
     said = forbid(world, "patch", "leaderworkersets", "leaderworkersets", "leaderworkerset.x-k8s.io")
-    assert failed(world, arguments) == (
-        f"{said}; {ASK} patch leaderworkersets.leaderworkerset.x-k8s.io in namespace default; promote, abort, retry,"
-        " pause and resume go on without it"
-    )
+    assert failed(world, arguments) == f"{said}; {ASK}"
     world.answer()
     assert world.run("pause", "llama").exit_code == 0
 
@@ -65,13 +59,12 @@ def test_an_edit_without_permission_says_which_and_that_actions_go_on(world: Wor
 def test_whoever_may_not_even_look_is_told(world: World, arguments: list[str]) -> None:
     world.release(**AWAITING)
     said = forbid(world, "get", "rollouts", "rollouts", "rollouts.kruise.io")
-    told = f"{said}; {ASK} get rollouts.rollouts.kruise.io in namespace default"
-    assert failed(world, arguments) == told
+    assert failed(world, arguments) == f"{said}; {ASK}"
 
 
 def test_whoever_may_not_list_is_told(world: World) -> None:
     said = forbid(world, "list", "rollouts", "rollouts", "rollouts.kruise.io")
-    assert failed(world, ["get"]) == f"{said}; {ASK} list rollouts.rollouts.kruise.io in namespace default"
+    assert failed(world, ["get"]) == f"{said}; {ASK}"
 
 
 def test_a_gate_that_may_not_watch_ends_and_says_so(world: World) -> None:
@@ -79,7 +72,10 @@ def test_a_gate_that_may_not_watch_ends_and_says_so(world: World) -> None:
     forbid(world, "watch", "rollouts", "rollouts", "rollouts.kruise.io")
     result = world.run("status", "llama", "--timeout", "20s")
     assert result.exit_code == 1
-    assert f"{ASK} watch rollouts.rollouts.kruise.io in namespace default" in str(result.exception)
+    assert (
+        f'cannot watch resource "rollouts" in API group "rollouts.kruise.io" in the namespace "default"; {ASK}'
+        in str(result.exception)
+    )
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install import ownership
 from rollout_lws.cli.install.inventory import RESOURCES, name_of
-from rollout_lws.cli.install.manifests import NEEDED, home, objects
+from rollout_lws.cli.install.manifests import home, objects
 from rollout_lws.cli.install.options import EXTRAS, Installation
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
@@ -47,9 +47,10 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
         try:
             tell(f"{name} {act(each)}")
         except (ApiError, Unreachable) as error:
+            why = str(error).replace("404 page not found", "the cluster does not serve this kind")
             raise RolloutLwsError(
-                f"{name}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run"
-                " the same command again, it goes on from there"
+                f"{name}: {why}; {done} of {len(steps)} objects are applied and stay: correct this and run the same"
+                " command again, it goes on from there"
             ) from error
 
 
@@ -62,8 +63,6 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | N
         {name: definition for name, definition in looked_at if definition is not None},
         transport.find(CLUSTER_ROLE_BINDINGS.path("", CONTROLLER)),
         transport.find(DEPLOYMENTS.path(chosen.namespace, CONTROLLER)),
-        tuple(each for each, (kind, _) in NEEDED.items() if each in chosen.extras and not transport.serves(kind)),
-        tuple(each for each in chosen.watch_namespaces if transport.find(NAMESPACES.path("", each)) is None),
     )
     refusal = ownership.refusal(chosen, found)
     if refusal:

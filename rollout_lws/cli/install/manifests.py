@@ -7,7 +7,6 @@ rules of roles come from ``rbac``, since the chart has them too.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -22,20 +21,13 @@ from rollout_lws.cli.install.options import (
     DEFAULT_NAMESPACE,
     EXTRAS,
     GUARD,
-    POD_DELETION_POLICY,
-    POD_MONITOR,
-    SERVICE_MONITOR,
     Installation,
 )
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
-    ADMISSION_POLICIES,
     DEFAULT_API_GROUP,
     NAMESPACES,
-    POD_MONITORS,
     ROLES,
-    SERVICE_MONITORS,
-    Resource,
 )
 
 Object = dict[str, Any]
@@ -46,12 +38,6 @@ SELECTOR = {"app.kubernetes.io/name": PRODUCT, "app.kubernetes.io/component": "c
 HEALTH_PORT, METRICS_PORT, GUARD_PORT = 8081, 8080, 9443
 #: ClusterRole of a controller that watches some namespaces only, bound in each of them.
 NAMESPACED = f"{CONTROLLER}-namespaced"
-#: Extras that need kinds which not every cluster serves: the kind, and what provides it.
-NEEDED: Mapping[str, tuple[Resource, str]] = {
-    POD_MONITOR: (POD_MONITORS, "the Prometheus operator"),
-    SERVICE_MONITOR: (SERVICE_MONITORS, "the Prometheus operator"),
-    POD_DELETION_POLICY: (ADMISSION_POLICIES, "Kubernetes 1.30 or newer"),
-}
 
 
 def objects(chosen: Installation) -> tuple[Object, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.install.manifests import NEEDED, PART_OF, PRODUCT
+from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.options import Installation
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
@@ -24,15 +24,12 @@ def definitions(chosen: Installation) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The cluster's state: the existing CRDs of ``definitions`` by name; the controller's ClusterRoleBinding, and its
-    Deployment in the installation's namespace. ``unserved`` are extras whose kinds the cluster does not serve,
-    ``missing`` the namespaces to watch that do not exist.
+    Deployment in the installation's namespace.
     """
 
     definitions: Mapping[str, Object]
     binding: Object | None = None
     deployment: Object | None = None
-    unserved: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
 
 
 def refusal(chosen: Installation, found: Found) -> str | None:
@@ -40,11 +37,8 @@ def refusal(chosen: Installation, found: Found) -> str | None:
     return (
         _helms(chosen, found.deployment)
         or _other_installation(chosen, found.binding)
-        or _foreign_binding(chosen, found.binding)
         or _other_group(chosen, found.deployment)
         or _foreign_definitions(chosen, found.definitions)
-        or _not_served(found.unserved)
-        or _not_there(found.missing)
     )
 
 
@@ -92,31 +86,17 @@ def _helms(chosen: Installation, deployment: Object | None) -> str | None:
 
 
 def _other_installation(chosen: Installation, binding: Object | None) -> str | None:
-    """Refuse a second controller: it would take the first one's permissions, or race with it."""
-    homes = {subject.get("namespace") for subject in (binding or {}).get("subjects") or ()} - {None, chosen.namespace}
-    if not homes:
-        return None
-    return (
-        f"rollout-lws is installed in namespace {_and(sorted(str(each) for each in homes))}, and a cluster has one"
-        f" installation: upgrade it with --namespace {min(str(each) for each in homes)}, or remove it first"
-    )
-
-
-def _foreign_binding(chosen: Installation, binding: Object | None) -> str | None:
-    """Refuse to replace a hand-made binding, whose controller elsewhere would lose its permissions."""
-    if binding is None or is_ours(binding):
-        return None
-    own = (SERVICE_ACCOUNTS.kind, CONTROLLER, chosen.namespace)
-    others = [
-        f"{each.get('kind')} {each.get('name')}"
-        for each in binding.get("subjects") or ()
-        if (each.get("kind"), each.get("name"), each.get("namespace")) != own
+    """Refuse a second controller, or one that was set up by hand: it would lose its permissions, or race with ours."""
+    own = (SERVICE_ACCOUNTS.kind, chosen.namespace, CONTROLLER)
+    subjects = [
+        (each.get("kind"), each.get("namespace"), each.get("name")) for each in (binding or {}).get("subjects") or ()
     ]
+    others = [" ".join(str(part) for part in each if part) for each in subjects if each != own]
     if not others:
         return None
     return (
-        f"ClusterRoleBinding {CONTROLLER} was made by hand and gives rights to {_and(others)}, which would lose them:"
-        f" end the controller that uses them and run kubectl delete clusterrolebinding {CONTROLLER}, then install"
+        f"ClusterRoleBinding {CONTROLLER} gives rights to {_and(others)}, which would lose them, and a cluster has one"
+        " installation: upgrade that one with its --namespace, or delete it and the binding first"
     )
 
 
@@ -130,25 +110,6 @@ def _other_group(chosen: Installation, deployment: Object | None) -> str | None:
     return (
         f"this installation takes care of API group {before}: upgrade it with --api-group {before}. To change the"
         " group, delete the Rollouts of that one first, while its controller runs, then the Deployment"
-    )
-
-
-def _not_served(unserved: Iterable[str]) -> str | None:
-    for extra in unserved:
-        resource, brings = NEEDED[extra]
-        return (
-            f"--with {extra} needs {resource.kind} of {resource.api_version}, which this cluster does not serve: it"
-            f" comes with {brings}; install that first, or leave --with {extra} out"
-        )
-    return None
-
-
-def _not_there(namespaces: Iterable[str]) -> str | None:
-    if not namespaces:
-        return None
-    return (
-        f"namespace {_and(namespaces)} of --watch-namespace does not exist: create it first, the controller gets its"
-        " rights there"
     )
 
 

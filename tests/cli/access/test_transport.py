@@ -261,22 +261,22 @@ def test_a_server_that_stays_busy_is_told_with_what_was_asked_for() -> None:
         transport.merge_patch(f"{ROLLOUT}/status", {"status": {}})
     assert raised.value.code == 429
     assert raised.value.message == (
-        "the API server is too busy to write rollouts.rollouts.kruise.io/llama in namespace prod, asked 11 times:"
-        " storage is (re)initializing; nothing was done: try again, and look at the API server's load if it stays so"
+        f"the API server is too busy for PATCH {ROLLOUT}/status, asked 11 times: storage is (re)initializing; nothing"
+        " was done: try again, and look at the API server's load if it stays so"
     )
 
 
 @pytest.mark.parametrize("after", ["2", ""], ids=["as it says", "without a word"])
 def test_no_request_lasts_longer_than_its_timeout(after: str) -> None:
     asked = Asked(busy=[(429, after)] * 20)
-    with reached(asked, timeout=0.5) as transport, pytest.raises(ApiError, match="pods in namespace prod, asked once"):
+    with reached(asked, timeout=0.5) as transport, pytest.raises(ApiError, match="namespaces/prod/pods, asked once"):
         transport.get("/api/v1/namespaces/prod/pods")
     assert len(asked.headers) == 1
 
 
 def test_no_request_is_repeated_beyond_the_end_of_its_command() -> None:
     asked = Asked(busy=[(429, "2")] * 20)
-    with reached(asked) as transport, pytest.raises(ApiError, match="too busy to read nodes, asked once"):
+    with reached(asked) as transport, pytest.raises(ApiError, match="too busy for GET /api/v1/nodes, asked once"):
         transport.until(time.monotonic() + 1)
         transport.get("/api/v1/nodes")
     assert len(asked.headers) == 1

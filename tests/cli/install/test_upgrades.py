@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import pytest
-
+from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     DEPLOYMENTS,
@@ -15,7 +14,7 @@ from rollout_lws.objects.resources import (
     POD_DISRUPTION_BUDGETS,
 )
 from tests.cli.conftest import World
-from tests.cli.install.test_applying import HOME, NAME, all_names, install, refused
+from tests.cli.install.test_applying import HOME, IMAGE, NAME, all_names, install, refused
 
 Object = dict[str, Any]
 
@@ -47,25 +46,13 @@ def test_what_another_namespace_has_under_our_names_stays(bare: World) -> None:
     assert not any("deleted" in line for line in told)
 
 
-@pytest.mark.parametrize("kind", ["pod", "service"])
-def test_nobody_is_told_to_collect_metrics_where_nobody_would(bare: World, kind: str) -> None:
-    told = refused(bare, "--with", f"{kind}-monitor")
-    assert f"--with {kind}-monitor needs {kind.title()}Monitor of monitoring.coreos.com/v1, which this cluster" in told
-    assert "it comes with the Prometheus operator" in told
-    assert HOME not in all_names(bare, NAMESPACES)
-
-
-def test_a_policy_that_kubernetes_does_not_know_is_refused_before_anything_changes(bare: World) -> None:
-    """Kubernetes 1.29 and before; the group is there for webhooks, or it is not seen at all."""
-    bare.do(lambda: bare.server._served.pop(ADMISSION_POLICIES))
-    told = refused(bare, "--with", "pod-deletion-policy")
-    assert told == (
-        "nothing was changed: --with pod-deletion-policy needs ValidatingAdmissionPolicy of"
-        " admissionregistration.k8s.io/v1, which this cluster does not serve: it comes with Kubernetes 1.30 or newer;"
-        " install that first, or leave --with pod-deletion-policy out"
+def test_a_kind_that_the_cluster_does_not_serve_ends_the_installation_and_is_named(bare: World) -> None:
+    result = bare.run("install", "--image", IMAGE, "--timeout", "0", "--with", "pod-monitor")
+    assert isinstance(result.exception, RolloutLwsError)
+    assert str(result.exception).startswith(
+        f"podmonitor.monitoring.coreos.com/{NAME}: the cluster does not serve this kind; 12 of 14"
     )
-    assert HOME not in all_names(bare, NAMESPACES)
-    install(bare)
+    assert f"deployment.apps/{NAME} created" in install(bare)
 
 
 def test_what_helm_has_installed_is_left_to_helm(bare: World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +11,13 @@ from datetime import UTC, datetime
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.events.event_log import Happening, Scope, coloured, document, happening, lines, merged
+from rollout_lws.cli.events.event_log import Happening, Scope, document, happening, lines, merged
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, release_name, style
-from rollout_lws.cli.status.gate import Pin, has_ended
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name, style
+from rollout_lws.cli.screen import has_colours
+from rollout_lws.cli.status.gate import has_ended, pinned_now
 from rollout_lws.cli.watch.stream import has_forgotten, passes, wait_out
-from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.traffic.registry import named_in, spec_of
@@ -47,43 +47,25 @@ def events(name: str, watch: bool, output: str, target: Target) -> None:
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
-    workload = _workload(transport, rollout)
-    scope = scope_of(rollout, workload)
+    scope = scope_of(rollout)
     found, version = _listed(transport, scope)
     _tell([happening(each) for each in found], output, following=watch)
     if watch:
-        pinned = Pin(rollout["metadata"].get("generation", 0), _generation(workload), "")
+        pinned = pinned_now(transport, rollout)
         log = Log(transport, scope, found, version)
         for each in log.until(lambda: has_ended(fetch_rollout(transport, rollouts, name), pinned)):
             _tell([each], output, following=True)
 
 
-def _workload(transport: Transport, rollout: Object) -> Object | None:
-    """The LWS, None when it is gone; its Events are still listed."""
-    try:
-        return fetch_workload(transport, rollout)
-    except UsageError:
-        return None
-
-
-def _generation(workload: Object | None) -> int:
-    return int(workload["metadata"].get("generation") or 0) if workload is not None else 0
-
-
-def scope_of(rollout: Object, workload: Object | None) -> Scope:
+def scope_of(rollout: Object) -> Scope:
     """The objects that belong to a release, whether they exist now or not."""
     name, stable = rollout["metadata"]["name"], rollout["spec"]["workloadRef"]["name"]
     workloads = (stable, copy_name(stable, NAME_BUDGET))
-    groups, size = None, 1
-    if workload is not None:
-        counts = workload["spec"].get("replicas"), (workload.get("status") or {}).get("replicas")
-        groups = max((int(each) for each in counts if each is not None), default=1)
-        size = int((workload["spec"].get("leaderWorkerTemplate") or {}).get("size") or 1)
     objects = {("Rollout", name), ("BatchRelease", name)}
     objects |= {(kind, each) for each in workloads for kind in ("LeaderWorkerSet", "Service")}
     for routing in style(rollout).get("trafficRoutings") or ():
         objects |= _routing(routing)
-    return Scope(frozenset(objects), workloads, groups, size)
+    return Scope(frozenset(objects), workloads)
 
 
 def _routing(said: Object) -> set[tuple[str, str]]:
@@ -96,21 +78,15 @@ def _routing(said: Object) -> set[tuple[str, str]]:
 
 
 def _listed(transport: Transport, scope: Scope) -> tuple[list[Object], str]:
-    """All Events of the scope without duplicates, and the resourceVersion from which a watch misses none."""
-    found: dict[str, Object] = {}
-    version = ""
-    for selector in scope.selectors():
-        query = {"fieldSelector": selector, "limit": _PAGE}
-        while True:
-            answer = transport.get(CORE_EVENTS.path(transport.namespace), **query)
-            # Keep the first answer's version: a watch from there repeats what came between the answers.
-            version = version or str(answer["metadata"].get("resourceVersion") or "")
-            found |= {each["metadata"]["uid"]: each for each in answer.get("items") or () if _is_of(each, scope)}
-            token = answer["metadata"].get("continue")
-            if not token:
-                break
-            query["continue"] = token
-    return list(found.values()), version
+    """All Events of the scope, and the resourceVersion from which a watch misses none."""
+    found: list[Object] = []
+    query = {"limit": _PAGE}
+    while True:
+        answer = transport.get(CORE_EVENTS.path(transport.namespace), **query)
+        found += (each for each in answer.get("items") or () if _is_of(each, scope))
+        if not answer["metadata"].get("continue"):
+            return found, str(answer["metadata"].get("resourceVersion") or "")
+        query["continue"] = answer["metadata"]["continue"]
 
 
 def _is_of(event: Object, scope: Scope) -> bool:
@@ -121,7 +97,7 @@ def _is_of(event: Object, scope: Scope) -> bool:
 class Log:
     """Events after ``version`` as they arrive, without those ``known`` and without repeats.
 
-    A field selector has no "or", so one watch covers the whole namespace; lists cover the scope only.
+    A field selector has no "or", so lists and the watch cover the whole namespace.
     """
 
     def __init__(self, transport: Transport, scope: Scope, known: Iterable[Object], version: str) -> None:
@@ -194,10 +170,9 @@ def _tell(found: Iterable[Happening], output: str, *, following: bool) -> None:
     elif not told and not following:
         click.echo("No Events are left of this release: a cluster keeps them for an hour, mostly", err=True)
     else:
-        is_terminal = sys.stdout.isatty()
         # An age would be wrong a second later in a followed log, and at once in a file.
-        now = datetime.now(UTC) if is_terminal and not following else None
-        for line in lines(told, now, following=following, coloured=coloured(os.environ, is_terminal)):
+        now = datetime.now(UTC) if sys.stdout.isatty() and not following else None
+        for line in lines(told, now, following=following, coloured=has_colours()):
             click.echo(line)
     # Flush, so that the reader of a pipe gets each line when it happens.
     sys.stdout.flush()

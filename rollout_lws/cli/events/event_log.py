@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,9 +17,7 @@ from rollout_lws.objects.meta import Struct
 
 Object = Mapping[str, Any]
 #: Kinds whose objects LWS and StatefulSets name after the LWS: the group's ordinal, then the worker's index.
-_OF_GROUPS = {"StatefulSet": r"(-\d+)?", "Pod": r"-\d+(-\d+)?"}
-#: Up to this many names, one list request per name; above that, one per kind is cheaper.
-MOST_NAMES = 20
+_OF_GROUPS = {"StatefulSet": re.compile(r"(-\d+)?"), "Pod": re.compile(r"-\d+(-\d+)?")}
 _HEADER = ("TYPE", "REASON", "OBJECT", "MESSAGE")
 #: Fixed column widths of a followed log, whose earlier lines cannot be widened.
 _WIDTHS = (24, 7, 18, 28)
@@ -65,37 +63,17 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What belongs to a release: ``objects`` by kind and name, and all groups of the LWSs ``workloads``. ``groups`` is
-    the number of groups of each, None when unknown, and ``size`` the number of pods in a group.
-    """
+    """What belongs to a release: ``objects`` by kind and name, and all groups of the LWSs ``workloads``."""
 
     objects: frozenset[tuple[str, str]]
     workloads: tuple[str, ...]
-    groups: int | None = None
-    size: int = 1
-    _patterns: Mapping[str, re.Pattern[str]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        names = "|".join(map(re.escape, self.workloads))
-        patterns = {kind: re.compile(f"({names}){rest}") for kind, rest in _OF_GROUPS.items()}
-        object.__setattr__(self, "_patterns", patterns)
 
     def has(self, kind: str, name: str) -> bool:
         if (kind, name) in self.objects:
             return True
-        pattern = self._patterns.get(kind)
-        return bool(self.workloads) and pattern is not None and pattern.fullmatch(name) is not None
-
-    def selectors(self) -> tuple[str, ...]:
-        """Field selectors that together cover all Events of the scope; some match a few others too."""
-        names = {name for _, name in self.objects} | {*self.workloads}
-        if self.groups is not None and len(self.workloads) * self.groups * self.size <= MOST_NAMES:
-            leaders = {f"{each}-{group}" for each in self.workloads for group in range(self.groups)}
-            workers = {f"{leader}-{index}" for leader in leaders for index in range(1, self.size)}
-            return tuple(f"involvedObject.name={name}" for name in sorted(names | leaders | workers))
-        return (
-            *(f"involvedObject.name={name}" for name in sorted(names)),
-            *(f"involvedObject.kind={kind}" for kind in _OF_GROUPS),
+        pattern = _OF_GROUPS.get(kind)
+        return pattern is not None and any(
+            name.startswith(each) and pattern.fullmatch(name, len(each)) for each in self.workloads
         )
 
 
@@ -153,11 +131,6 @@ def lines(told: Sequence[Happening], now: datetime | None, *, following: bool, c
 def _line(cells: tuple[str, ...], widths: Iterable[int]) -> str:
     *columns, message = cells
     return "   ".join([*(cell.ljust(width) for cell, width in zip(columns, widths, strict=True)), message]).rstrip()
-
-
-def coloured(environment: Mapping[str, str], is_terminal: bool) -> bool:
-    """Whether to print colours: only on a terminal, unless NO_COLOR or TERM=dumb is set."""
-    return is_terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 def document(told: Happening) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rollout_lws.cli import view
+from rollout_lws.cli import screen, view
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.get import listing, screen
+from rollout_lws.cli.get import listing
 from rollout_lws.cli.options import flags_of, known_names, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
 from rollout_lws.kubeconfig.target import Target

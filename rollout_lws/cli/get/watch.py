@@ -14,12 +14,11 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.get import listing, picture
 from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.get.live import Live
-from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal, width
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, words
-from rollout_lws.cli.status.gate import Pin, has_ended, pin
+from rollout_lws.cli.rollouts import fetch_rollout, words
+from rollout_lws.cli.screen import Screen, has_colours, is_terminal, width
+from rollout_lws.cli.status.gate import Pin, has_ended, pinned_now
 from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.cli.watch.stream import follow
-from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
 
 #: Seconds to collect changes before a redraw, since a group that starts up causes many.
@@ -31,7 +30,7 @@ _TICK = 1.0
 def one(transport: Transport, rollouts: Resource, name: str, output: str | None, caller: Caller) -> None:
     """Watch one release until that of the LWS's current version, or of a later one, has ended."""
     rollout = fetch_rollout(transport, rollouts, name)
-    pinned = _pinned(transport, rollout)
+    pinned = pinned_now(transport, rollout)
     if output == "jsonl" or not is_terminal():
         _in_lines(transport, rollouts, rollout, pinned, output)
         return
@@ -90,14 +89,6 @@ def _overview(rollouts: list[Object], namespace: str, output: str | None) -> lis
 def _old(trouble: str) -> str:
     """Footer of a stale picture, "" for a current one."""
     return f"Old: {trouble}; trying again" if trouble else ""
-
-
-def _pinned(transport: Transport, rollout: Object) -> Pin | None:
-    """What the controller must have observed before an end counts; None without an LWS."""
-    try:
-        return pin(rollout, fetch_workload(transport, rollout))
-    except UsageError:
-        return None
 
 
 def _in_lines(

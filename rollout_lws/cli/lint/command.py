@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -10,6 +9,7 @@ import click
 from rollout_lws.cli.lint import output
 from rollout_lws.cli.lint.findings import Severity
 from rollout_lws.cli.options import with_target
+from rollout_lws.cli.screen import has_colours
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.settings import Settings
@@ -72,7 +72,7 @@ def lint(
         files = "no file was found, so there is" if not report.files else f"{report.files} files have"
         raise click.UsageError(_NOTHING.format(files if report.files != 1 else "the file has"))
     if form == "text":
-        click.echo(output.text(report, colour=_coloured()), nl=False, color=True)
+        click.echo(output.text(report, colour=has_colours()), nl=False, color=True)
     else:
         click.echo(output.FORMATS[form](report), nl=False)
     click.echo(output.summary(report), err=True)
@@ -85,11 +85,3 @@ for _option in lint.params:
     if isinstance(_option, click.Option) and _option.name in Target.__dataclass_fields__:
         _option.help = _HELP.get(_option.name)
         _option.hidden = _option.name not in _HELP
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def _coloured() -> bool:
-    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from datetime import UTC, datetime
 
 import click
 
+from rollout_lws.cli import screen
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import known_names, output_option, with_target
@@ -40,7 +39,7 @@ def plan(
     sources = gather(target, asked, tuple(read_manifests(files)), offline=offline)
     made = plans(sources, asked, datetime.now(UTC), load_time)
     if output == "text":
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        width = screen.width() or 0
         click.echo("\n\n".join("\n".join(map(plain, show.lines(each, width))) for each in made))
     else:
         values = [show.value(each) for each in made]

@@ -1,14 +1,14 @@
-"""Whether a release has reached a pipeline's goal: a pure function, bound to the version pinned at the start."""
+"""Whether a release has reached a pipeline's goal: pure functions, bound to the version pinned at the start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.releases import version_hash
-from rollout_lws.cli.rollouts import condition, message, summary
+from rollout_lws.cli.rollouts import condition, fetch_workload, message, summary
+from rollout_lws.errors import UsageError
 
-Object = dict[str, Any]
 #: Summary states in which no release is in progress.
 _ENDED = ("Healthy", "Aborted", "Disabled")
 #: Step states in which the step's groups are ready and its traffic is routed.
@@ -67,6 +67,14 @@ def pin(rollout: Object, workload: Object) -> Pin:
         version_hash(workload),
         (uid, _uid_in_care(rollout)) if uid else (),
     )
+
+
+def pinned_now(transport: Transport, rollout: Object) -> Pin | None:
+    """What the controller must have observed before an end counts; None without an LWS."""
+    try:
+        return pin(rollout, fetch_workload(transport, rollout))
+    except UsageError:
+        return None
 
 
 def _uid_in_care(rollout: Object) -> str:

@@ -227,7 +227,7 @@ def test_objects_find_each_other_in_their_namespace(folder: Path) -> None:
 def test_colours_are_for_terminals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder, all_yaml=BROKEN)
     assert "\x1b" not in run("-f", "all.yaml").stdout
-    monkeypatch.setattr("rollout_lws.cli.lint.command.is_terminal", lambda: True)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
         with monkeypatch.context() as context:
             context.setenv("TERM", "xterm")

@@ -7,8 +7,8 @@ from os import terminal_size
 
 import pytest
 
-from rollout_lws.cli.get import screen
-from rollout_lws.cli.get.screen import Screen
+from rollout_lws.cli import screen
+from rollout_lws.cli.screen import Screen
 from tests.terminal import Display
 
 

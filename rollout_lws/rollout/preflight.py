@@ -91,15 +91,11 @@ def owned(d: Draft) -> Refusal | None:
     )
 
 
-def hash_identity(d: Draft) -> Refusal | None:
-    if d.o.stable is None or d.stable.workload.numbered:
+def unfit(d: Draft) -> Refusal | None:
+    found = d.stable.workload.obstacle if d.o.stable is not None else None
+    if found is None:
         return None
-    return Refusal(
-        Reason.HASH_IDENTITY,
-        f"{d.stable.called} has groupIdentity Hash, which cannot be held back by a"
-        " partition: make it anew with groupIdentity Ordinal, which cannot be changed later",
-        _in_lws(d, "spec.groupIdentity"),
-    )
+    return Refusal(Reason(found.reason), f"{d.stable.called} {found.message}", _in_lws(d, found.field))
 
 
 def too_old(d: Draft) -> Refusal | None:
@@ -118,7 +114,7 @@ _MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (
     owned,
     copied_from_another_cluster,
     dispatched_to_another_cluster,
-    hash_identity,
+    unfit,
     too_old,
 )
 

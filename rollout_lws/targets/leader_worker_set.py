@@ -14,13 +14,21 @@ from rollout_lws.objects.meta import Condition, OwnedMeta, Struct
 from rollout_lws.objects.released import RELEASED, PodLabels
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 from rollout_lws.targets import version
-from rollout_lws.targets.target import RollingUpdate
+from rollout_lws.targets.target import Obstacle, RollingUpdate
 from rollout_lws.targets.version import Version, VersionFormat
 
 FORMAT = VersionFormat(
     members=("leaderWorkerTemplate", "networkConfig"),
     holder="leaderWorkerTemplate",
     roles=(("leader", "leaderTemplate"), ("worker", "workerTemplate")),
+)
+
+
+_HASH_IDENTITY = Obstacle(
+    "HashIdentity",
+    "has groupIdentity Hash, which cannot be held back by a partition: make it anew with groupIdentity Ordinal, which"
+    " cannot be changed later",
+    "spec.groupIdentity",
 )
 
 
@@ -84,8 +92,8 @@ class LeaderWorkerSet(Struct, frozen=True):
         return self.spec.startup_policy == "LeaderReady"
 
     @property
-    def numbered(self) -> bool:
-        return self.spec.group_identity != "Hash"
+    def obstacle(self) -> Obstacle | None:
+        return _HASH_IDENTITY if self.spec.group_identity == "Hash" else None
 
     @property
     def discovery_service(self) -> str:

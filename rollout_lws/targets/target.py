@@ -6,6 +6,7 @@ Each kind has one file that implements it; ``table`` lists them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from rollout_lws.objects.meta import OwnedMeta, Struct
@@ -25,6 +26,18 @@ class RollingUpdate(Struct, frozen=True):
     partition: int = 0
     max_unavailable: int | str = 1
     max_surge: int | str = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why no Rollout can release an object, and what to do."""
+
+    reason: str
+    """Of the Rollout's conditions."""
+    message: str
+    """Follows the object's kind and name."""
+    field: str
+    """The object's field that is to blame."""
 
 
 class Target(Protocol):
@@ -66,8 +79,8 @@ class Target(Protocol):
         ...
 
     @property
-    def numbered(self) -> bool:
-        """Whether groups have ordinals, so that a partition can hold them."""
+    def obstacle(self) -> Obstacle | None:
+        """Why no Rollout can release the object as it is; None if one can."""
         ...
 
     @property

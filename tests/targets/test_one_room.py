@@ -13,7 +13,15 @@ from rollout_lws.targets.table import TARGETS
 ROOT = Path(rollout_lws.__file__).parent
 RULES = ("admission", "capacity", "controller", "forecast", "observe", "rollout", "traffic", "workload")
 #: Words that are one kind's alone, in a string or a name.
-WORDS = ("LeaderWorkerSet", "leaderWorkerTemplate", "LEADER_WORKER", "LWS_", "lws-system", "leaderworkerset")
+WORDS = (
+    "LeaderWorkerSet",
+    "leaderWorkerTemplate",
+    "LEADER_WORKER",
+    "LWS_",
+    "lws-system",
+    "leaderworkerset",
+    "groupIdentity",
+)
 #: Files of the rules that may have some of them, and which.
 EXCEPTIONS = {
     "capacity/extra_workload.py": ("LeaderWorkerSet",),  # help texts of init

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.gitops import owner
-from rollout_lws.cli.install.inventory import labelled, listed, place_of
+from rollout_lws.cli.install.inventory import labelled, listed
 from rollout_lws.cli.install.ownership import flags
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import rollouts_of
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Workloads, detachments, revision
-from rollout_lws.cli.uninstall.inventory import definitions_of, leases, our_groups, removal
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, detachments, revision
+from rollout_lws.cli.uninstall.inventory import leases, our_groups, removal
 from rollout_lws.cli.uninstall.plan import Controller, Plan
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
@@ -27,7 +26,6 @@ from rollout_lws.objects.resources import (
     PODS,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
-    Resource,
 )
 from rollout_lws.settings import DEFAULT_GUARD
 
@@ -39,21 +37,15 @@ def read(transport: Transport, group: str | None, namespace: str | None) -> Plan
     definitions = listed(transport, CUSTOM_RESOURCE_DEFINITIONS)
     deployments = labelled(transport, DEPLOYMENTS)
     served = _served(definitions, group)
-    named = definitions_of(served)
-    warnings = [
-        *_kept(DEPLOYMENTS, deployments),
-        *_kept(CUSTOM_RESOURCE_DEFINITIONS, (each for each in definitions if each["metadata"]["name"] in named)),
-    ]
+    workloads = {_place(each): each for each in listed(transport, LEADER_WORKER_SETS)}
     leaving: list[Detachment] = []
     for each in served or _without_definitions(definitions, deployments, group):
         rollouts = listed(transport, rollouts_of(each)) if each in served else []
-        warnings += _kept(rollouts_of(each), rollouts)
-        leaving += detachments(each, rollouts, _workloads(transport, each, rollouts))
+        leaving += detachments(each, rollouts, workloads, partial(revisions, transport))
     return Plan(
         tuple(leaving),
         _controller(transport, deployments, namespace),
         _guarded(transport),
-        tuple(warnings),
         served,
         tuple(removal(transport, served)),
     )
@@ -87,13 +79,7 @@ def _without_definitions(
 def _controller(transport: Transport, deployments: Iterable[Object], asked: str | None) -> Controller:
     found = [each for each in deployments if each["metadata"]["name"] == CONTROLLER]
     places = [each["metadata"]["namespace"] for each in found]
-    if len(found) > 1:
-        raise UsageError(
-            f"nothing was changed: deployment/{CONTROLLER} is in namespaces {' and '.join(places)}, and a cluster has"
-            " one installation: delete the one that does not belong there, with --cascade=foreground, then run this"
-            " command again"
-        )
-    if found and asked and asked != places[0]:
+    if found and asked and asked not in places:
         raise UsageError(
             f"nothing was changed: rollout-lws is installed in namespace {places[0]}, not {asked}: leave out -n, the"
             " installation of a cluster is found by its labels"
@@ -115,32 +101,14 @@ def _guarded(transport: Transport) -> bool:
     return any(hook.get("failurePolicy") == "Fail" for each in found if each for hook in each.get("webhooks") or ())
 
 
-def _kept(resource: Resource, objects: Iterable[Object]) -> list[str]:
-    """One warning for each object that a GitOps controller would recreate."""
-    return [
-        f"{place_of(resource, each)} is kept by {keeper}, which may make it anew: take it out of Git first"
-        for each in objects
-        if (keeper := owner(each))
-    ]
+def _place(obj: Object) -> Place:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _workloads(transport: Transport, group: str, rollouts: Iterable[Object]) -> Workloads:
-    named = {(each["metadata"]["namespace"], each["spec"]["workloadRef"]["name"]) for each in rollouts}
-    own = keys(group)
-    chosen: dict[Place, Object] = {}
-    for lws in listed(transport, LEADER_WORKER_SETS):
-        meta = lws["metadata"]
-        place, marks = (meta["namespace"], meta["name"]), meta.get("annotations") or {}
-        canary = own.canary_leader_worker_set in (meta.get("labels") or {})
-        if place in named or (not canary and (own.original in marks or own.held in marks)):
-            chosen[place] = lws
-    if not chosen:
-        return Workloads(chosen, {}, {})
-    sets = listed(transport, STATEFUL_SETS, labelSelector=LWS_NAME)
-    wanted = {(each["metadata"]["namespace"], each["metadata"]["name"]): revision(each) for each in sets}
-    running: dict[Place, list[str]] = {}
-    for pod in listed(transport, PODS, labelSelector=f"{LWS_NAME},{LWS_WORKER_INDEX}=0"):
-        meta = pod["metadata"]
-        if not meta.get("deletionTimestamp"):
-            running.setdefault((meta["namespace"], meta["labels"][LWS_NAME]), []).append(revision(pod))
-    return Workloads(chosen, wanted, running)
+def revisions(transport: Transport, lws: Object) -> tuple[str, list[str]]:
+    """LWS's revision that the leader StatefulSet wants, "" without one, and those that leaders run now."""
+    namespace, name = _place(lws)
+    leader_set = transport.find(STATEFUL_SETS.path(namespace, name))
+    leaders = listed(transport, PODS, namespace, labelSelector=f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0")
+    running = [revision(pod) for pod in leaders if "deletionTimestamp" not in pod["metadata"]]
+    return revision(leader_set) if leader_set else "", running

@@ -16,7 +16,7 @@ from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.cli.uninstall.cluster import read
 from rollout_lws.cli.uninstall.detach import Session, detach
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll
-from rollout_lws.cli.uninstall.plan import PUT_BACK, Plan, keeping, lines, refusal, rolling, running, title, warnings
+from rollout_lws.cli.uninstall.plan import PUT_BACK, Plan, keeping, lines, refusal, rolling, running, title
 from rollout_lws.errors import RolloutLwsError, UsageError
 from rollout_lws.kubeconfig.target import Target
 
@@ -40,8 +40,6 @@ def uninstall(yes: bool, dry_run: bool, timeout: float, target: Target) -> None:
     """
     with Transport.to(target) as transport:
         plan = read(transport, target.api_group, target.namespace)
-        for each in warnings(plan):
-            click.echo(f"warning: {each}", err=True)
         for line in lines(plan):
             click.echo(line)
         why = refusal(plan)

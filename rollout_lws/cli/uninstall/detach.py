@@ -9,21 +9,14 @@ from dataclasses import dataclass, replace
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.install.inventory import listed
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.rollouts import message, rollouts_of
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, pending_roll, restoring_patch, revision
+from rollout_lws.cli.uninstall.cluster import revisions
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, pending_roll, restoring_patch
 from rollout_lws.cli.uninstall.plan import rolling, title
 from rollout_lws.cli.watch.stream import changes
 from rollout_lws.errors import ApiError, RolloutLwsError
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    PODS,
-    STATEFUL_SETS,
-    Resource,
-)
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 
 #: Seconds within which a controller observes a deletion; covers a change of leader.
@@ -129,7 +122,8 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
         body = None if lws is None else restoring_patch(typed(lws, LeaderWorkerSet), keys(each.group))
         if lws is None or body is None:
             return True
-        roll = _roll_now(session.transport, each, lws)
+        wanted, running = revisions(session.transport, lws)
+        roll = pending_roll(lws, each.group, wanted=wanted, running=running)
         if roll is not None and roll.version != agreed:
             if not session.agrees(each, roll):
                 return False
@@ -149,10 +143,3 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
         f"leaderworkerset/{each.workload} in namespace {each.namespace} changes all the time and stays held: run this"
         " command again"
     )
-
-
-def _roll_now(transport: Transport, each: Detachment, lws: Object) -> Roll | None:
-    leader_set = transport.find(STATEFUL_SETS.path(each.namespace, each.workload))
-    leaders = listed(transport, PODS, each.namespace, labelSelector=f"{LWS_NAME}={each.workload},{LWS_WORKER_INDEX}=0")
-    running = [revision(pod) for pod in leaders if "deletionTimestamp" not in pod["metadata"]]
-    return pending_roll(lws, each.group, wanted=revision(leader_set) if leader_set else "", running=running)

@@ -6,9 +6,8 @@ stays held, so `uninstall` has to open the hold, and must tell the user what sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 from rollout_lws.api.resources import Keys, keys
@@ -31,17 +30,9 @@ from rollout_lws.workload.hold import (
 Object = dict[str, Any]
 #: Namespace and name.
 Place = tuple[str, str]
-#: Note for an LWS whose hold the user has opened.
-OPEN = "its hold is open already, it rolls by itself"
+#: Reads LWS's revisions for an LWS: the one that its leader StatefulSet wants, and those that leaders run.
+Revisions = Callable[[Object], tuple[str, Sequence[str]]]
 _FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
-
-
-class Fate(Enum):
-    """What happens to a release in progress."""
-
-    NONE = "no release is on"
-    BACK = "goes back to stable"
-    FINISHED = "is finished first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +55,8 @@ class Roll:
 class Detachment:
     """One Rollout to delete, with its LWS; ``rollout`` is "" for an LWS that a deleted Rollout has left held.
 
-    ``finalizer``: the Rollout needs a controller to go. ``runs`` is the running revision, "" when unknown. ``roll`` is
-    None when nothing starts to roll.
+    ``finalizer``: the Rollout needs a controller to go. ``outlook`` says what happens to the LWS before anything rolls.
+    ``roll`` is None when nothing starts to roll.
     """
 
     group: str
@@ -73,41 +64,28 @@ class Detachment:
     rollout: str
     workload: str
     finalizer: bool = False
-    state: str = ""
-    fate: Fate = Fate.NONE
-    runs: str = ""
-    replicas: int = 0
+    outlook: str = ""
     roll: Roll | None = None
-    note: str = ""
-
-    @property
-    def keys(self) -> Keys:
-        return keys(self.group)
 
 
-@dataclass(frozen=True, slots=True)
-class Workloads:
-    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run."""
-
-    sets: Mapping[Place, Object]
-    wanted: Mapping[Place, str]
-    running: Mapping[Place, Sequence[str]]
-
-
-def detachments(group: str, rollouts: Iterable[Object], workloads: Workloads) -> tuple[Detachment, ...]:
-    """In deletion order, by namespace and name. Of several Rollouts for one LWS, those that do not hold it come first,
-    or the next one would take it over. LWSs that are held without a Rollout come last.
+def detachments(
+    group: str, rollouts: Iterable[Object], workloads: Mapping[Place, Object], revisions: Revisions
+) -> tuple[Detachment, ...]:
+    """In deletion order, by namespace and name; ``workloads`` are all LWSs. Of several Rollouts for one LWS, those that
+    do not hold it come first, or the next one would take it over. LWSs that are held without a Rollout come last.
     """
     by_workload: dict[Place, list[Object]] = {}
     for each in sorted(rollouts, key=_place):
         by_workload.setdefault((_place(each)[0], _workload(each)), []).append(each)
     found: list[Detachment] = []
     for place, named in by_workload.items():
-        lws = workloads.sets.get(place)
+        lws = workloads.get(place)
         *others, holder = sorted(named, key=lambda each: _holds(each, lws, group))
-        found += [_bystander(group, each, holder) for each in others]
-        found.append(_detachment(group, holder, place, workloads))
-    return (*found, *_orphans(group, set(by_workload), workloads))
+        said = f"leaderworkerset/{place[1]} is in the care of rollout/{holder['metadata']['name']}; nothing rolls"
+        found += [replace(_bare(group, each), outlook=said) for each in others]
+        found.append(_detachment(group, holder, lws, revisions))
+    orphans = (each for place, each in sorted(workloads.items()) if place not in by_workload)
+    return (*found, *(made for each in orphans if (made := _orphan(group, each, revisions)) is not None))
 
 
 def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
@@ -154,67 +132,59 @@ def revision(obj: Object) -> str:
     return str((obj["metadata"].get("labels") or {}).get(LWS_REVISION) or "")
 
 
-def _detachment(group: str, rollout: Object, place: Place, workloads: Workloads) -> Detachment:
+def _detachment(group: str, rollout: Object, lws: Object | None, revisions: Revisions) -> Detachment:
     made, status = _bare(group, rollout), rollout.get("status") or {}
-    lws = workloads.sets.get(place)
     if lws is None:
-        return replace(made, note=f"leaderworkerset/{place[1]} does not exist")
-    fate, stable = _fate(rollout), status.get("stable") or {}
-    after = status.get("observedTemplateHash") if fate is Fate.FINISHED else stable.get("templateHash")
-    roll = _roll(group, rollout, place, workloads, str(after or ""))
-    note = ""
-    if (lws["metadata"].get("annotations") or {}).get(made.keys.release_hold) == "true":
-        note = OPEN
-    elif fate is Fate.BACK and recorded_capacity(rollout).updates_regular:
-        note = "the groups that it has renewed are recreated for that"
-    return replace(
-        made,
-        fate=fate,
-        runs=str(stable.get("revision") or ""),
-        replicas=int(lws["spec"].get("replicas", 1)),
-        roll=roll,
-        note=note,
+        return replace(made, outlook=f"leaderworkerset/{made.workload} does not exist; nothing rolls")
+    stable = status.get("stable") or {}
+    # As the controller decides: it finishes a promotion, and rolls back every other release.
+    goes_on = bool(releasing(rollout) and stable)
+    finished = goes_on and (status.get("finalising") or {}).get("reason") in _FINISHED_FIRST
+    wanted, running = revisions(lws)
+    roll = pending_roll(
+        lws,
+        group,
+        runs=str((status.get("observedTemplateHash") if finished else stable.get("templateHash")) or ""),
+        wanted=wanted,
+        # In a release groups differ, and all are of one version before it is left.
+        running=() if goes_on else running,
     )
+    aborted = status.get("aborted") or {}
+    if roll is not None and aborted.get("templateHash") == roll.version:
+        roll = replace(roll, aborted=str(aborted.get("reason") or aborted.get("message") or "aborted"))
+    said = _runs(lws, str(stable.get("revision") or ""))
+    if finished:
+        said = ["its promotion is finished first"]
+    elif goes_on:
+        runs = f"revision {stable['revision']}" if stable.get("revision") else "the version that runs"
+        said = [f"its release ({summary(rollout)['state'] or 'on'}) goes back to {runs} first"]
+        if recorded_capacity(rollout).updates_regular:
+            said.append("the groups that it has renewed are recreated for that")
+    if (lws["metadata"].get("annotations") or {}).get(keys(group).release_hold) == "true":
+        said.append("its hold is open already, it rolls by itself")
+    elif roll is None:
+        said.append("nothing rolls")
+    return replace(made, outlook="; ".join(said), roll=roll)
 
 
-def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs: str) -> Roll | None:
-    aborted = (rollout.get("status") or {}).get("aborted") or {}
-    # In a release groups differ, and all are of one version before it is left.
-    running = workloads.running.get(place, ()) if _fate(rollout) is Fate.NONE else ()
-    wanted = workloads.wanted.get(place, "")
-    found = pending_roll(workloads.sets[place], group, runs=runs, wanted=wanted, running=running)
-    left = str(aborted.get("templateHash") or "")
-    if found is None or left != found.version:
-        return found
-    return replace(found, aborted=str(aborted.get("reason") or aborted.get("message") or "aborted"))
+def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
+    """An LWS without a Rollout; None when it is not held, or is a canary, which a controller deletes."""
+    own, meta = keys(group), lws["metadata"]
+    marks = meta.get("annotations") or {}
+    if own.canary_leader_worker_set in (meta.get("labels") or {}) or not (own.original in marks or own.held in marks):
+        return None
+    wanted, running = revisions(lws)
+    roll = pending_roll(lws, group, wanted=wanted, running=running)
+    said = [*_runs(lws, running[0] if len(set(running)) == 1 else ""), "a deleted Rollout has left it held"]
+    outlook = "; ".join([*said, *([] if roll is not None else ["nothing rolls"])])
+    return Detachment(group, meta["namespace"], "", meta["name"], outlook=outlook, roll=roll)
 
 
-def _fate(rollout: Object) -> Fate:
-    """As the controller decides: it finishes a promotion, and rolls back every other release."""
-    status = rollout.get("status") or {}
-    if not releasing(rollout) or not status.get("stable"):
-        return Fate.NONE
-    reason = (status.get("finalising") or {}).get("reason")
-    return Fate.FINISHED if reason in _FINISHED_FIRST else Fate.BACK
-
-
-def _bystander(group: str, rollout: Object, holder: Object) -> Detachment:
-    named = f"rollout/{holder['metadata']['name']}"
-    return replace(_bare(group, rollout), note=f"leaderworkerset/{_workload(rollout)} is in the care of {named}")
-
-
-def _orphans(group: str, named: set[Place], workloads: Workloads) -> Iterable[Detachment]:
-    own = keys(group)
-    for place, lws in sorted(workloads.sets.items()):
-        marks = lws["metadata"].get("annotations") or {}
-        if place in named or not (own.original in marks or own.held in marks):
-            continue
-        running = workloads.running.get(place, ())
-        roll = pending_roll(lws, group, wanted=workloads.wanted.get(place, ""), running=running)
-        runs = running[0] if len(set(running)) == 1 else ""
-        replicas = int(lws["spec"].get("replicas", 1))
-        note = "a deleted Rollout has left it held"
-        yield Detachment(group, place[0], "", place[1], runs=runs, replicas=replicas, roll=roll, note=note)
+def _runs(lws: Object, revision: str) -> list[str]:
+    """Which version runs, [] when unknown."""
+    replicas = int(lws["spec"].get("replicas", 1))
+    groups = "1 group" if replicas == 1 else f"{replicas} groups"
+    return [f"leaderworkerset/{lws['metadata']['name']} runs revision {revision} in {groups}"] if revision else []
 
 
 def _bare(group: str, rollout: Object) -> Detachment:
@@ -225,7 +195,6 @@ def _bare(group: str, rollout: Object) -> Detachment:
         meta["name"],
         _workload(rollout),
         finalizer=keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
-        state=summary(rollout)["state"],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rollout_lws.cli.uninstall.detach_plan import OPEN, Detachment, Fate, Roll
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.settings import DEFAULT_GUARD
 
@@ -29,14 +29,13 @@ class Controller:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``guarded``: the API server rejects edits while no controller answers. ``warnings`` concern what this command
-    cannot change. ``groups`` are the API groups that the cluster serves for us. ``commands`` delete the installation.
+    """``guarded``: the API server rejects edits while no controller answers. ``groups`` are the API groups that the
+    cluster serves for us. ``commands`` delete the installation.
     """
 
     detachments: tuple[Detachment, ...]
     controller: Controller = Controller()
     guarded: bool = False
-    warnings: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
 
@@ -64,13 +63,6 @@ def refusal(plan: Plan) -> str:
             " besides the others, then this command again"
         )
     return ""
-
-
-def warnings(plan: Plan) -> tuple[str, ...]:
-    """Risks that this command cannot check."""
-    if plan.controller.name or not _bound(plan):
-        return plan.warnings
-    return (*plan.warnings, "no Deployment of the controller is found: one has to run somewhere to let Rollouts go")
 
 
 def _bound(plan: Plan) -> list[Detachment]:
@@ -105,7 +97,7 @@ def lines(plan: Plan) -> Iterator[str]:
     if plan.detachments:
         yield "These let go of their LeaderWorkerSets, one after the other:"
     for each in plan.detachments:
-        yield f"  {title(each)}: {outlook(each)}"
+        yield f"  {title(each)}: {each.outlook}"
         if each.roll is not None:
             yield f"    {rolling(each.roll)}"
         if each.roll is not None and each.rollout:
@@ -117,39 +109,19 @@ def title(each: Detachment) -> str:
     return f"{name} in namespace {each.namespace}"
 
 
-def outlook(each: Detachment) -> str:
-    """What happens to the LWS before anything rolls."""
-    said = []
-    runs = f"revision {each.runs}" if each.runs else "the version that runs"
-    if each.fate is Fate.BACK:
-        said.append(f"its release ({each.state or 'on'}) goes back to {runs} first")
-    elif each.fate is Fate.FINISHED:
-        said.append("its promotion is finished first")
-    elif each.runs:
-        said.append(f"leaderworkerset/{each.workload} runs {runs} in {_groups(each.replicas)}")
-    if each.note:
-        said.append(each.note)
-    if each.roll is None and each.note != OPEN:
-        said.append("nothing rolls")
-    return "; ".join(said)
-
-
 def rolling(roll: Roll) -> str:
     """Which version rolls, and at what pace."""
     shown = ", ".join(roll.images[:_SHOWN_IMAGES])
     more = len(roll.images) - _SHOWN_IMAGES
     what = f"the version that waits ({shown}{f' and {more} more' if more > 0 else ''})"
+    groups = "1 group" if roll.groups == 1 else f"{roll.groups} groups"
     pace = f"{roll.unavailable} at a time"
     if roll.surge:
         pace = f"at most {roll.unavailable} down and {roll.surge} extra at a time"
     why = f"; its release was aborted: {roll.aborted}" if roll.aborted else ""
-    return f"{what} ROLLS in {_groups(roll.groups)}, {pace}{why}"
+    return f"{what} ROLLS in {groups}, {pace}{why}"
 
 
 def keeping(each: Detachment) -> str:
     """The command that prevents a roll."""
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"
-
-
-def _groups(number: int) -> str:
-    return "1 group" if number == 1 else f"{number} groups"

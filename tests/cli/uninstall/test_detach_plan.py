@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from rollout_lws.cli.releases import typed
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Fate, Roll, Workloads, detachments, restoring_patch
-from rollout_lws.cli.uninstall.plan import outlook, rolling
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, detachments, restoring_patch
+from rollout_lws.cli.uninstall.plan import rolling
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
@@ -23,31 +24,41 @@ ABORTED = {"phase": "Aborted", "aborted": {"templateHash": WAITS, "reason": "wro
 ROLLS = Roll(WAITS, (NEW,), 4, 1)
 
 
-def foretold(workload: Object | None, *rollouts: Object, **known: Any) -> tuple[Detachment, ...]:
-    sets = {PLACE: workload} if workload else {}
-    facts: dict[str, Any] = {"wanted": {}, "running": {}}
-    return detachments(GROUP, rollouts, Workloads(sets, **facts | known))
+RESTS = "runs revision rev-1 in 4 groups"
+BACK, FINISHED = "goes back to revision rev-1 first", "its promotion is finished first"
+
+
+def foretold(
+    workload: Object | None, *rollouts: Object, wanted: str = "", running: Sequence[str] = ()
+) -> tuple[Detachment, ...]:
+    return detachments(GROUP, rollouts, {PLACE: workload} if workload else {}, lambda _: (wanted, running))
 
 
 @pytest.mark.parametrize(
-    ("workload", "status", "fate", "roll"),
+    ("workload", "status", "words", "roll"),
     [
-        pytest.param(HELD, {}, Fate.NONE, None, id="at rest"),
-        pytest.param(WAITING, {}, Fate.NONE, ROLLS, id="a version waits"),
-        pytest.param(WAITING, PROGRESSING, Fate.BACK, ROLLS, id="a release is on"),
-        pytest.param(WAITING, ROLLING_BACK, Fate.BACK, ROLLS, id="a release goes back"),
-        pytest.param(HELD, PROGRESSING, Fate.BACK, None, id="the template was taken back just now"),
-        pytest.param(WAITING, PROMOTING, Fate.FINISHED, None, id="a version is promoted"),
-        pytest.param(lws(by="uid-llama", image="third"), PROMOTING, Fate.FINISHED, "third", id="and another waits"),
-        pytest.param(WAITING, ABORTED, Fate.NONE, "wrong answers", id="the version was aborted"),
-        pytest.param(lws(image=NEW), {}, Fate.NONE, None, id="never held"),
-        pytest.param(lws(by="uid-llama", image=NEW, release_hold="true"), {}, Fate.NONE, None, id="open already"),
-        pytest.param(lws(by="uid-gone", image=NEW), {}, Fate.NONE, ROLLS, id="held for a Rollout before"),
+        pytest.param(HELD, {}, RESTS, None, id="at rest"),
+        pytest.param(WAITING, {}, RESTS, ROLLS, id="a version waits"),
+        pytest.param(WAITING, PROGRESSING, BACK, ROLLS, id="a release is on"),
+        pytest.param(WAITING, ROLLING_BACK, BACK, ROLLS, id="a release goes back"),
+        pytest.param(HELD, PROGRESSING, BACK, None, id="the template was taken back just now"),
+        pytest.param(WAITING, PROMOTING, FINISHED, None, id="a version is promoted"),
+        pytest.param(lws(by="uid-llama", image="third"), PROMOTING, FINISHED, "third", id="and another waits"),
+        pytest.param(WAITING, ABORTED, RESTS, "wrong answers", id="the version was aborted"),
+        pytest.param(lws(image=NEW), {}, RESTS, None, id="never held"),
+        pytest.param(
+            lws(by="uid-llama", image=NEW, release_hold="true"),
+            {},
+            RESTS,
+            None,
+            id="open already",
+        ),
+        pytest.param(lws(by="uid-gone", image=NEW), {}, RESTS, ROLLS, id="held for a Rollout before"),
     ],
 )
-def test_of_a_rollout(workload: Object, status: Object, fate: Fate, roll: Roll | str | None) -> None:
+def test_of_a_rollout(workload: Object, status: Object, words: str, roll: Roll | str | None) -> None:
     (each,) = foretold(workload, rollout(**status))
-    assert (each.fate, each.finalizer, each.runs) == (fate, True, "rev-1")
+    assert each.finalizer and words in each.outlook
     if isinstance(roll, str):
         assert each.roll is not None and roll in (each.roll.aborted, *each.roll.images)
     else:
@@ -74,43 +85,41 @@ def test_the_users_own_strategy_says_how_fast(users: Object, replicas: int, roll
 
 def test_groups_that_lws_itself_would_renew_are_foretold_too() -> None:
     """After an upgrade of LWS its revision of the same version may be another one."""
-    (each,) = foretold(HELD, rollout(), wanted={PLACE: "rev-2"}, running={PLACE: ["rev-1"] * 4})
+    (each,) = foretold(HELD, rollout(), wanted="rev-2", running=["rev-1"] * 4)
     assert each.roll is not None and each.roll.version == RUNS
-    (each,) = foretold(HELD, rollout(), wanted={PLACE: "rev-1"}, running={PLACE: ["rev-1"] * 4})
+    (each,) = foretold(HELD, rollout(), wanted="rev-1", running=["rev-1"] * 4)
     assert each.roll is None
 
 
 def test_where_no_version_is_on_record_the_revisions_of_groups_tell() -> None:
     bare = rollout(stable=None)
     for running, rolls in ((["rev-1"] * 4, True), (["rev-2"] * 4, False), ([], False)):
-        (each,) = foretold(WAITING, bare, wanted={PLACE: "rev-2"}, running={PLACE: running})
+        (each,) = foretold(WAITING, bare, wanted="rev-2", running=running)
         assert (each.roll is not None) == rolls
 
 
 def test_of_two_rollouts_the_one_that_holds_the_workload_goes_last() -> None:
     first, second = foretold(WAITING, rollout("llama"), rollout("zebra", workload="llama"))
     assert (first.rollout, first.roll) == ("zebra", None)
-    assert "leaderworkerset/llama is in the care of rollout/llama; nothing rolls" in outlook(first)
+    assert "leaderworkerset/llama is in the care of rollout/llama; nothing rolls" in first.outlook
     assert (second.rollout, second.roll) == ("llama", ROLLS)
 
 
 def test_a_workload_that_is_gone_is_no_obstacle() -> None:
     (each,) = foretold(None, rollout())
-    assert outlook(each) == "leaderworkerset/llama does not exist; nothing rolls"
+    assert each.outlook == "leaderworkerset/llama does not exist; nothing rolls"
 
 
 def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
     orphan = lws(by="uid-gone", image=NEW, held="a version waits")
-    running = {PLACE: ["rev-1"] * 4}
-    (each,) = foretold(orphan, wanted={PLACE: "rev-2"}, running=running)
+    running = ["rev-1"] * 4
+    (each,) = foretold(orphan, wanted="rev-2", running=running)
     assert (each.rollout, each.workload, each.finalizer, each.roll) == ("", "llama", False, ROLLS)
-    assert outlook(each) == (
-        "leaderworkerset/llama runs revision rev-1 in 4 groups; a deleted Rollout has left it held"
-    )
+    assert each.outlook == ("leaderworkerset/llama runs revision rev-1 in 4 groups; a deleted Rollout has left it held")
     assert rolling(ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
     opened = lws(by="uid-gone", image=NEW, held="a version waits")
     opened["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
-    (each,) = foretold(opened, wanted={PLACE: "rev-2"}, running=running)
+    (each,) = foretold(opened, wanted="rev-2", running=running)
     assert each.roll is None
 
 
@@ -124,12 +133,12 @@ def test_a_partition_of_others_is_open_only_below_the_hold(partition: int, rolls
 
 def test_words_of_a_release_that_is_on() -> None:
     (each,) = foretold(WAITING, rollout(**PROGRESSING, capacity="InPlace"))
-    assert outlook(each) == (
+    assert each.outlook == (
         "its release (AwaitingApproval) goes back to revision rev-1 first; the groups that it has renewed are recreated"
         " for that"
     )
     (each,) = foretold(WAITING, rollout(**PROMOTING))
-    assert outlook(each) == "its promotion is finished first; nothing rolls"
+    assert each.outlook == "its promotion is finished first; nothing rolls"
 
 
 @pytest.mark.parametrize(

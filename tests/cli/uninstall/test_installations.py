@@ -162,16 +162,6 @@ def test_a_lease_of_a_home_that_was_left_goes_too(bare: World) -> None:
     assert everything(bare) == before
 
 
-def test_of_two_installations_none_is_chosen(bare: World) -> None:
-    install(bare)
-    create(bare, NAMESPACES, "another")
-    deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
-    create(bare, DEPLOYMENTS, CONTROLLER, "another", labels=OURS, spec=deployment["spec"])
-    before = everything(bare)
-    assert f"deployment/{CONTROLLER} is in namespaces another and {HOME}" in refused(bare, "--yes")
-    assert everything(bare) == before
-
-
 def test_a_deployment_of_another_name_is_no_controller_and_stays(bare: World) -> None:
     install(bare)
     create(bare, NAMESPACES, "another")
@@ -203,20 +193,6 @@ def test_what_a_dry_run_prints_is_for_when_no_rollout_is_left(bare: World) -> No
     bare.do(partial(bare.server.create, rollouts(), body))
     told = bare.run("uninstall", "--dry-run").stdout
     assert "These commands delete the rest once no Rollout is left, in this order:" in told
-
-
-def test_what_git_keeps_is_warned_of(bare: World) -> None:
-    install(bare)
-    kept = {"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "infra:apps/Deployment:x/y"}}}
-    bare.do(partial(bare.server.patch, DEPLOYMENTS, HOME, CONTROLLER, kept))
-    name = "rollouts.rollouts.kruise.io"
-    bare.do(partial(bare.server.patch, CUSTOM_RESOURCE_DEFINITIONS, "", name, kept))
-    told = bare.run("uninstall", "--dry-run").stderr.splitlines()
-    assert [line.partition(" is kept by ")[0] for line in told] == [
-        f"warning: deployment.apps/{CONTROLLER} in namespace {HOME}",
-        f"warning: customresourcedefinition.apiextensions.k8s.io/{name}",
-    ]
-    assert "Argo CD Application infra, which may make it anew: take it out of Git first" in told[0]
 
 
 def kruise() -> list[Object]:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import batch_releases
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Workloads, detachments
-from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, running, warnings
+from rollout_lws.cli.uninstall.detach_plan import Detachment, detachments
+from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, running
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.store import Event
@@ -243,7 +243,7 @@ def test_a_version_that_comes_when_the_rollout_is_gone_is_told_of_the_workload(w
 
 
 def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Plan:
-    found: tuple[Detachment, ...] = detachments(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}))
+    found: tuple[Detachment, ...] = detachments(group, [rollout(finalizer=finalizer)], {}, lambda _: ("", ()))
     return Plan(found, Controller(HOME, CONTROLLER, **controller) if controller else Controller())
 
 
@@ -270,9 +270,3 @@ def test_a_controller_elsewhere_waits_for_the_one_on_the_cluster() -> None:
     assert running(plan(available=0, group="a.org")) == f"rollout-lws controller {waits} --api-group a.org"
     assert running(replace(plan(), controller=Controller(HOME))) == f"rollout-lws controller {waits}"
     assert running(plan()) == "rollout-lws controller"
-
-
-def test_where_no_deployment_is_a_controller_has_to_be_somewhere_else() -> None:
-    (told,) = warnings(plan())
-    assert "one has to run somewhere" in told
-    assert warnings(plan(finalizer=False)) == ()

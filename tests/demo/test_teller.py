@@ -9,8 +9,8 @@ import pytest
 
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.ahead import Caller
-from rollout_lws.cli.get.screen import Screen
 from rollout_lws.cli.releases import Release
+from rollout_lws.cli.screen import Screen
 
 SHARES = ["", "20%", "20%", "40%", "0%"]
 

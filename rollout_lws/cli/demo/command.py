@@ -13,9 +13,9 @@ from rollout_lws.cli.demo.checks import Object
 from rollout_lws.cli.demo.play import Plan, play
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.listing import coloured
-from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.cli.screen import Screen, has_colours, is_terminal
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS
 from rollout_lws.settings import Settings

@@ -10,10 +10,10 @@ import click
 from rollout_lws.cli.demo.checks import Check
 from rollout_lws.cli.get import picture
 from rollout_lws.cli.get.ahead import Caller
-from rollout_lws.cli.get.screen import Screen, width
 from rollout_lws.cli.get.tree import runs
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, summary
+from rollout_lws.cli.screen import Screen, width
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 

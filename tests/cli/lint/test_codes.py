@@ -656,4 +656,6 @@ _OF_A_CLUSTER = {Reason.CLAIMS_CHANGED, Reason.UNSAFE_PENDING, Reason.LWS_TOO_OL
 def test_every_reason_to_refuse_has_a_code() -> None:
     sources = (ROOT / "rollout_lws" / "rollout").rglob("*.py")
     reasons = {Reason[name] for each in sources for name in re.findall(r"Refusal\(\s*Reason\.(\w+)", each.read_text())}
+    targets = (ROOT / "rollout_lws" / "targets").glob("*.py")
+    reasons |= {Reason(word) for each in targets for word in re.findall(r'Obstacle\(\s*"(\w+)"', each.read_text())}
     assert reasons - _OF_A_CLUSTER == set(CODE_OF)

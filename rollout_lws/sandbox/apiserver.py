@@ -16,8 +16,9 @@ from rollout_lws.sandbox import cascading_deletion
 from rollout_lws.sandbox.admission import deletion, kinds, metadata, scaling
 from rollout_lws.sandbox.api_resources import BUILTINS, Served
 from rollout_lws.sandbox.definitions import crds, gateway_api
+from rollout_lws.sandbox.index import Object
 from rollout_lws.sandbox.patching import ownership, patches, strategic, verbatim
-from rollout_lws.sandbox.store import INDEXED_LABELS, Event, Object, Store
+from rollout_lws.sandbox.store import Event, Store
 from rollout_lws.sandbox.wire import api_errors, selectors
 
 
@@ -94,17 +95,10 @@ class ApiServer:
     ) -> list[Object]:
         """Objects ordered by namespace, then name; an empty namespace selects all namespaces."""
         served = self.lookup(resource)
-        objects: Iterable[Object] = ()
-        if label_selector:
-            labels = selectors.parse_labels(label_selector)
-            indexed = [entry for entry in labels.equal.items() if entry[0] in INDEXED_LABELS]
-            if indexed:
-                objects = self.store.labelled(served.storage, namespace, *indexed[0])
-            else:
-                objects = self.store.list(served.storage, namespace)
+        labels = selectors.parse_labels(label_selector)
+        objects: Iterable[Object] = self.store.list(served.storage, namespace, labels.equal)
+        if labels.others:
             objects = (obj for obj in objects if labels.matches(obj["metadata"].get("labels") or {}))
-        else:
-            objects = self.store.list(served.storage, namespace)
         if served.from_storage is not None:
             objects = map(served.from_storage, objects)
         if field_selector:

@@ -35,11 +35,11 @@ class Teardown:
     def namespace(self, old: Object, marked: Object) -> Object:
         """Delete a namespace; ``marked`` is ``old`` with a deletionTimestamp. Returns the object that remains."""
         store, name = self._server.store, old["metadata"]["name"]
-        if not store.contents(name):
+        if not store.index.contents(name):
             return store.remove(NAMESPACES, "", name)
         if "deletionTimestamp" not in old["metadata"]:
             marked = store.put(NAMESPACES, {**marked, "status": {"phase": "Terminating"}})
-            self._delete(store.contents(name))
+            self._delete(store.index.contents(name))
         return store.get(NAMESPACES, "", name) or marked
 
     def definition(self, old: Object, marked: Object) -> Object:
@@ -60,7 +60,7 @@ class Teardown:
         store = self._server.store
         namespace = event.object["metadata"].get("namespace", "")
         home = store.get(NAMESPACES, "", namespace) if namespace else None
-        if home is not None and "deletionTimestamp" in home["metadata"] and not store.contents(namespace):
+        if home is not None and "deletionTimestamp" in home["metadata"] and not store.index.contents(namespace):
             store.remove(NAMESPACES, "", namespace)
         if event.resource in self._definitions and next(store.list(event.resource), None) is None:
             name = self._definitions.pop(event.resource)

@@ -12,10 +12,10 @@ from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.admission import scaling
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.discovery import documents, openapi
+from rollout_lws.sandbox.index import Object
 from rollout_lws.sandbox.patching import patches
 from rollout_lws.sandbox.printing import tables
 from rollout_lws.sandbox.routes import Request, Response, Target, target_of, verb_of
-from rollout_lws.sandbox.store import Object
 from rollout_lws.sandbox.wire import api_errors
 
 _log = logging.getLogger(__name__)

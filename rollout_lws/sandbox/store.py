@@ -1,4 +1,4 @@
-"""The sandbox's object store, in place of etcd: versioned, indexed, with a history for watches.
+"""The sandbox's object store, in place of etcd: versioned, with a history for watches.
 
 Objects are plain JSON values and never change in place: each write stores a new dict, and each read returns the stored
 dict itself. Reads therefore cost nothing, and thousands of writes a second share their unchanged parts.
@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import LWS_NAME, Resource
+from rollout_lws.objects.resources import Resource
+from rollout_lws.sandbox.index import Index, Object
 
-Object: TypeAlias = dict[str, Any]
-Key: TypeAlias = tuple[Resource, str, str]
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 Subscriber: TypeAlias = Callable[["Event"], None]
-
-#: Labels with an index, so that a lookup by value does not scan.
-INDEXED_LABELS = (LWS_NAME,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +30,16 @@ class Event:
     version: int
 
 
-def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
-    metadata = obj["metadata"]
-    return resource, metadata.get("namespace", ""), metadata["name"]
-
-
 class Store:
-    """All objects of one sandbox. ``history`` is how many past changes of each resource a watch can replay."""
+    """All objects of one sandbox, which ``index`` finds by name, owner and label; only the store changes it.
+
+    ``history`` is how many past changes of each resource a watch can replay.
+    """
 
     def __init__(self, history: int = 5000) -> None:
         self.version = 1
         self._history = history
-        self._objects: dict[Resource, dict[str, dict[str, Object]]] = {}
-        self._by_owner: dict[str, dict[Key, None]] = {}
-        self._by_label: dict[tuple[Resource, str, str], dict[Key, None]] = {}
+        self.index = Index()
         self._log: dict[Resource, deque[Event]] = {}
         self._compacted: dict[Resource, int] = {}
         self._floor = 0
@@ -56,46 +48,21 @@ class Store:
         self._delivering = False
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        return self._objects.get(resource, {}).get(namespace, {}).get(name)
+        return self.index.get(resource, namespace, name)
 
-    def list(self, resource: Resource, namespace: str = "") -> Iterator[Object]:
-        """Objects ordered by namespace, then name; an empty namespace selects all namespaces."""
-        spaces = self._objects.get(resource, {})
-        for space in [namespace] if namespace else sorted(spaces):
-            objects = spaces.get(space, {})
-            for name in sorted(objects):
-                yield objects[name]
-
-    def labelled(self, resource: Resource, namespace: str, label: str, value: str) -> Iterator[Object]:
-        """Objects whose ``label`` (one of INDEXED_LABELS) has ``value``, in the order of ``list``."""
-        for _, space, name in sorted(self._by_label.get((resource, label, value), ()), key=lambda key: key[1:]):
-            if not namespace or space == namespace:
-                yield self._objects[resource][space][name]
-
-    def dependants(self, uid: str) -> Sequence[tuple[Resource, Object]]:
-        """Objects with an ownerReference to ``uid``, oldest reference first."""
-        return [(key[0], self._objects[key[0]][key[1]][key[2]]) for key in self._by_owner.get(uid, ())]
-
-    def contents(self, namespace: str) -> Sequence[tuple[Resource, Object]]:
-        """All objects in a namespace."""
-        return [
-            (resource, obj)
-            for resource, spaces in self._objects.items()
-            if namespace in spaces
-            for obj in spaces[namespace].values()
-        ]
+    def list(
+        self, resource: Resource, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> Iterator[Object]:
+        """Objects with all of ``labels``, ordered by namespace, then name; "" selects all namespaces."""
+        for space in [namespace] if namespace else self.index.namespaces(resource):
+            found = self.index.select(resource, space, labels) if labels else self.index.list(resource, space)
+            yield from sorted(found, key=_name)
 
     def put(self, resource: Resource, obj: Object) -> Object:
         """Store ``obj`` under its name with the next resourceVersion, and notify the subscribers."""
         self.version += 1
         stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
-        key = key_of(resource, stored)
-        objects = self._objects.setdefault(resource, {}).setdefault(key[1], {})
-        previous = objects.get(key[2])
-        if previous is not None:
-            self._unindex(key, previous)
-        objects[key[2]] = stored
-        self._index(key, stored)
+        previous = self.index.put(resource, stored)
         self._publish(Event("ADDED" if previous is None else "MODIFIED", resource, stored, previous, self.version))
         return stored
 
@@ -103,11 +70,9 @@ class Store:
         """Remove an object. The result and the event are ``last`` (by default the object as stored) with the
         resourceVersion of the removal.
         """
-        spaces = self._objects[resource]
-        previous = spaces[namespace].pop(name)
-        if not spaces[namespace]:
-            del spaces[namespace]
-        self._unindex((resource, namespace, name), previous)
+        previous = self.index.remove(resource, namespace, name)
+        if previous is None:
+            raise KeyError((resource, namespace, name))
         self.version += 1
         last = last or previous
         last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self.version)}}
@@ -162,30 +127,6 @@ class Store:
         finally:
             self._delivering = False
 
-    def _index(self, key: Key, obj: Object) -> None:
-        metadata = obj["metadata"]
-        for owner in metadata.get("ownerReferences", ()):
-            self._by_owner.setdefault(owner["uid"], {})[key] = None
-        labels = metadata.get("labels")
-        if labels:
-            for label in INDEXED_LABELS:
-                if label in labels:
-                    self._by_label.setdefault((key[0], label, labels[label]), {})[key] = None
 
-    def _unindex(self, key: Key, obj: Object) -> None:
-        metadata = obj["metadata"]
-        for owner in metadata.get("ownerReferences", ()):
-            keys = self._by_owner.get(owner["uid"])
-            if keys is not None:
-                keys.pop(key, None)
-                if not keys:
-                    del self._by_owner[owner["uid"]]
-        labels = metadata.get("labels")
-        if labels:
-            for label in INDEXED_LABELS:
-                entry = (key[0], label, labels.get(label, ""))
-                keys = self._by_label.get(entry)
-                if keys is not None:
-                    keys.pop(key, None)
-                    if not keys:
-                        del self._by_label[entry]
+def _name(obj: Object) -> str:
+    return str(obj["metadata"]["name"])

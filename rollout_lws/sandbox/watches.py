@@ -10,9 +10,10 @@ from typing import Any
 from rollout_lws.errors import ApiError
 from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.index import Object
 from rollout_lws.sandbox.printing import tables
 from rollout_lws.sandbox.routes import Request, Target
-from rollout_lws.sandbox.store import Event, Object
+from rollout_lws.sandbox.store import Event
 from rollout_lws.sandbox.wire import api_errors, selectors
 from rollout_lws.sandbox.wire.api_errors import bad_request
 

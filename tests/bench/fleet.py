@@ -70,7 +70,7 @@ def recorded(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
     """Each object of a namespace of a sandbox, with what it is."""
     return [
         {"resource": str(resource), "object": server.lookup(resource).shown(obj)}
-        for resource, obj in server.store.contents(namespace)
+        for resource, obj in server.store.index.contents(namespace)
     ]
 
 

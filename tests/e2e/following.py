@@ -19,7 +19,7 @@ from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.meta import Meta, Struct
 from rollout_lws.objects.resources import Resource
 from rollout_lws.sandbox.behaviours.base import Change, Object
-from rollout_lws.sandbox.behaviours.index import Index
+from rollout_lws.sandbox.index import Index, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,10 @@ class Following:
             self._pass_on(Change(resource, after.object, before.object if before is not None else None))
 
     def _pass_on(self, change: Change) -> None:
-        self.view.apply(change)
+        if change.deleted:
+            self.view.remove(*key_of(change.resource, change.object))
+        else:
+            self.view.put(change.resource, change.object)
         self._tell(change)
 
 

@@ -11,7 +11,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -56,17 +56,18 @@ class View:
     def find(self, resource: Resource, name: str) -> Object | None:
         return self._objects.get(resource, {}).get(name)
 
-    def list(self, resource: Resource, namespace: str = NAMESPACE, label_selector: str = "") -> list[Object]:
-        """All of a kind by name, or those with all of the labels ``a=b,c=d``."""
-        wanted = dict(pair.split("=", 1) for pair in label_selector.split(",") if pair)
+    def list(
+        self, resource: Resource, namespace: str = NAMESPACE, label_selector: str | Mapping[str, str] = ""
+    ) -> list[Object]:
+        """All of a kind by name, or those with all of the labels: ``a=b,c=d`` to a server, a mapping to a store."""
+        wanted = label_selector
+        if isinstance(wanted, str):
+            wanted = dict(pair.split("=", 1) for pair in wanted.split(",") if pair)
         return [
             obj
             for _, obj in sorted(self._objects.get(resource, {}).items())
             if wanted.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
-
-    def labelled(self, resource: Resource, namespace: str, label: str, value: str) -> list[Object]:
-        return self.list(resource, namespace, f"{label}={value}")
 
 
 class Reading(View):

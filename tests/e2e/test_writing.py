@@ -10,7 +10,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Delete, Patch, Replace, Write
 from rollout_lws.sandbox.behaviours.base import Change, Object
-from rollout_lws.sandbox.behaviours.index import Index
+from rollout_lws.sandbox.index import Index
 from tests.e2e import writing
 from tests.e2e.following import Following
 from tests.kube.fakes import FakeTransport, Reply
@@ -25,7 +25,7 @@ def seen_pod() -> tuple[Index, dict[str, Any]]:
         "status": {"phase": "Pending"},
     }
     view = Index()
-    view.apply(Change(PODS, seen, None))
+    view.put(PODS, seen)
     return view, seen
 
 

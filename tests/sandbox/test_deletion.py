@@ -110,6 +110,6 @@ def test_dependants_are_found_by_owner(server: ApiServer) -> None:
     owner = server.create(CONFIG_MAPS, config_map())["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["name"], "uid": owner["uid"]}
     server.create(PODS, pod(ownerReferences=[reference]))
-    assert [obj["metadata"]["name"] for _, obj in server.store.dependants(owner["uid"])] == ["web-0"]
+    assert [obj["metadata"]["name"] for _, obj in server.store.index.dependants(owner["uid"])] == ["web-0"]
     server.patch(PODS, "default", "web-0", {"metadata": {"ownerReferences": None}})
-    assert server.store.dependants(owner["uid"]) == []
+    assert server.store.index.dependants(owner["uid"]) == []

@@ -44,7 +44,7 @@ class Count:
     def groups(self, name: str = NAME) -> list[Standing]:
         """Groups whose leader exists; one whose leader terminates is not ready."""
         found = []
-        for pod in self._store.labelled(PODS, NAMESPACE, LWS_NAME, name):
+        for pod in self._store.list(PODS, NAMESPACE, {LWS_NAME: name}):
             meta = pod["metadata"]
             if meta["labels"].get(LWS_WORKER_INDEX) != "0":
                 continue

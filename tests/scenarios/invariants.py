@@ -135,7 +135,7 @@ def pinned_while_reachable(world: World) -> None:
 def one_version_selected(world: World) -> None:
     """No Service or pool leads to groups of both LWSs, whatever became of the Rollout that had pinned it."""
     names = [NAME, f"{NAME}-canary"]
-    pods = [list(world.server.store.labelled(PODS, NAMESPACE, LWS_NAME, name)) for name in names]
+    pods = [list(world.server.store.list(PODS, NAMESPACE, {LWS_NAME: name})) for name in names]
     for resource, path in ((SERVICES, ("selector",)), (INFERENCE_POOLS, ("selector", "matchLabels"))):
         for each in world.server.list(resource, NAMESPACE) if all(pods) else ():
             selected = each["spec"]
@@ -164,11 +164,11 @@ def _leaving(world: World) -> list[dict[str, Any]]:
         return []
     canary = store.get(LEADER_WORKER_SETS, NAMESPACE, name)
     gone = canary is None or not canary["spec"]["replicas"] or "deletionTimestamp" in canary["metadata"]
-    found = list(store.labelled(PODS, NAMESPACE, LWS_NAME, name)) if gone else []
+    found = list(store.list(PODS, NAMESPACE, {LWS_NAME: name})) if gone else []
     status = world.status_of(NAME)
     aborted, stable = (status.get("aborted") or {}).get("revision"), (status.get("stable") or {}).get("revision")
     if aborted not in (None, stable):
-        own = store.labelled(PODS, NAMESPACE, LWS_NAME, NAME)
+        own = store.list(PODS, NAMESPACE, {LWS_NAME: NAME})
         found += [pod for pod in own if pod["metadata"]["labels"][LWS_REVISION] == aborted]
     return found
 

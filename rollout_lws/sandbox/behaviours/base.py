@@ -14,8 +14,11 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
+from rollout_lws.sandbox.index import Index
 
 Object: TypeAlias = Mapping[str, Any]
+#: What a behaviour reads: objects by name, owner and labels, always in the same order.
+View: TypeAlias = Index
 #: The work queue key of one decision: namespace and name, or any other identity that the behaviour uses.
 Key: TypeAlias = tuple[str, ...]
 
@@ -39,32 +42,6 @@ class Change:
     object: Object
     previous: Object | None
     deleted: bool = False
-
-
-class View(Protocol):
-    """Read access by name, owner and labels; every result is in a deterministic order."""
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
-
-    def owned(self, uid: str, resource: Resource) -> list[Object]:
-        """Objects of ``resource`` with an ownerReference to ``uid``."""
-        ...
-
-    def dependants(self, uid: str) -> list[tuple[Resource, Object]]:
-        """Objects of any kind with an ownerReference to ``uid``."""
-        ...
-
-    def select(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
-        """Objects in a namespace with all of ``labels`` (at least one)."""
-        ...
-
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        """All objects of a resource in a namespace, none for cluster-scoped kinds; for kinds with few objects."""
-        ...
-
-    def find(self, uid: str) -> tuple[Resource, Object] | None:
-        """The object with ``uid``."""
-        ...
 
 
 class Behaviour(Protocol):

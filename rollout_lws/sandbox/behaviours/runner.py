@@ -18,7 +18,6 @@ from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Complaining, Key
-from rollout_lws.sandbox.behaviours.index import Index
 from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
 from rollout_lws.sandbox.wire import api_errors
@@ -39,7 +38,7 @@ class Runner:
 
     def __init__(self, server: ApiServer, behaviours: Sequence[Behaviour]) -> None:
         self.server = server
-        self.view = Index()
+        self.view = server.store.index
         self.errors: list[Exception] = []
         self._behaviours = behaviours
         self._queue: deque[_Item] = deque()
@@ -79,7 +78,6 @@ class Runner:
         if event.resource == CORE_EVENTS:
             return
         change = Change(event.resource, event.object, event.previous, event.type == "DELETED")
-        self.view.apply(change)
         for number, behaviour in enumerate(self._behaviours):
             try:
                 for key in behaviour.wakes(change, self.view):

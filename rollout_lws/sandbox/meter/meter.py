@@ -12,13 +12,14 @@ from typing import Literal, TypeAlias
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.index import key_of
 from rollout_lws.sandbox.meter.client import Client
 from rollout_lws.sandbox.meter.fleet import Fleet
 from rollout_lws.sandbox.meter.flow import Flow
 from rollout_lws.sandbox.meter.records import NOWHERE, Cut, Failure
 from rollout_lws.sandbox.meter.seen import KINDS, digest
 from rollout_lws.sandbox.meter.split import Split
-from rollout_lws.sandbox.store import Event, key_of
+from rollout_lws.sandbox.store import Event
 
 By: TypeAlias = Literal["lws", "pod", "revision"]
 

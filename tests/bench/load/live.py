@@ -80,7 +80,7 @@ class Live:
         """All objects of a Rollout as they are now."""
         return [
             {"resource": str(resource), "object": self._server.lookup(resource).shown(obj)}
-            for resource, obj in self._server.store.contents(namespace)
+            for resource, obj in self._server.store.index.contents(namespace)
         ]
 
     async def ready(self, namespaces: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ _TEMPLATED = re.compile(
 )
 _KIND = r"""\bkind["']?\s*:\s*["']?(?:{})\b"""
 #: Signs that a text concerns releases, and that it has any kind that lint checks.
-_OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout|BatchRelease") + "|leaderworkerset", re.IGNORECASE)
+_OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout") + "|leaderworkerset", re.IGNORECASE)
 _KNOWN = re.compile(
     f"{_OURS.pattern}|" + _KIND.format("|".join((*(each.kind for each in LOOKED_AT), "ScaledObject"))), re.IGNORECASE
 )

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from rollout_lws.api.resources import batch_releases, keys, rollouts
+from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS, Manifest
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.observe import assume
@@ -26,7 +26,6 @@ from rollout_lws.traffic.registry import spec_of
 
 #: Any time will do: no rule depends on it outside a release.
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-_OWN_KINDS = (rollouts().kind, batch_releases().kind)
 #: Metadata that an API server sets and dumps contain, except the uid, which owner references use.
 _SERVERS = (
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation"),
@@ -50,7 +49,7 @@ class FileSnapshot:
         self.objects: dict[tuple[str, str], Shaped] = {}
         """By kind and name, as a release sees them: a ScaledObject is stored as the autoscaler that KEDA creates."""
         for each in objects:
-            if each.manifest.resource.kind not in _OWN_KINDS or each.manifest.resource.group == group:
+            if each.manifest.resource.kind != rollouts().kind or each.manifest.resource.group == group:
                 seen = _as_seen(each)
                 self.objects[seen.body["kind"], seen.body["metadata"]["name"]] = seen
         found: dict[Resource, list[Object]] = {}

@@ -38,12 +38,12 @@ CODES: dict[str, Code] = {
     "LWS002": Code(_ERROR, "a template of Helm or Jinja, not a manifest"),
     "LWS004": Code(_WARNING, "the same object twice"),
     # Refused by the API server
-    "LWS101": Code(_ERROR, "a field that Rollout or BatchRelease does not have"),
+    "LWS101": Code(_ERROR, "a field that a Rollout does not have"),
     "LWS102": Code(_ERROR, "a value of the wrong type, or out of its bounds"),
     "LWS103": Code(_ERROR, "a required field is missing"),
     "LWS104": Code(_WARNING, "a field that another kind is not known to have"),
     "LWS105": Code(_ERROR, "refused by LeaderWorkerSet's own webhook"),
-    "LWS106": Code(_ERROR, "a name that no object can have"),
+    "LWS106": Code(_ERROR, "an object without a name"),
     "LWS107": Code(_ERROR, "an API version that is not served"),
     # Refused by the controller
     "LWS201": Code(_ERROR, "the strategy cannot be released", Reason.INVALID_SPEC),
@@ -79,7 +79,6 @@ CODES: dict[str, Code] = {
     "LWS312": Code(_WARNING, "leaders that end at once when they are deleted"),
     "LWS313": Code(_WARNING, "a Service that sends requests to groups that are not ready"),
     "LWS314": Code(_WARNING, "a manifest and an autoscaler that both set the number of groups"),
-    "LWS315": Code(_WARNING, "a BatchRelease that was written by hand"),
     "LWS317": Code(_WARNING, "a preStop longer than the pod is given to end"),
     "LWS318": Code(_WARNING, "a Service that no group of the canary is behind"),
     "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),

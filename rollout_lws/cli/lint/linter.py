@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rollout_lws.api.resources import batch_releases, rollouts
+from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.lint.advice import advice
 from rollout_lws.cli.lint.documents import Document, read
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
@@ -15,7 +15,7 @@ from rollout_lws.cli.lint.refused import refused
 from rollout_lws.cli.lint.schema_check import shaped
 from rollout_lws.cli.manifests import Source
 
-_ROLLOUT, _BATCH = rollouts().kind, batch_releases().kind
+_ROLLOUT = rollouts().kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
     whole: list[Shaped] = []
     broken: list[Manifest] = []
     for made in objects:
-        body, found = shaped(made, ours=made.resource.kind in (_ROLLOUT, _BATCH))
+        body, found = shaped(made, ours=made.resource.kind == _ROLLOUT)
         yield from found
         if body is None:
             broken.append(made)
@@ -61,8 +61,8 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
             whole.append(Shaped(made, body))
     for namespace in sorted({each.manifest.namespace for each in whole}):
         here = [each for each in whole if each.manifest.namespace == namespace]
-        groups = {each.manifest.resource.group for each in here if each.manifest.resource.kind in (_ROLLOUT, _BATCH)}
-        # Our kinds may exist under several API groups, each with its own controller.
+        groups = {each.manifest.resource.group for each in here if each.manifest.resource.kind == _ROLLOUT}
+        # Our kind may exist under several API groups, each with its own controller.
         for group in sorted(groups) or [rollouts().group]:
             files = FileSnapshot(here, group)
             for each in files.of_kind(_ROLLOUT):

@@ -1,16 +1,15 @@
-"""The objects that concern releases: our Rollouts and BatchReleases, and the kinds that they may refer to.
+"""The objects that concern releases: our Rollouts, and the kinds that they may refer to.
 
 All other objects (Deployments, kustomizations, other tools' kinds) are ignored.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.api.resources import VERSION, batch_releases, rollouts
+from rollout_lws.api.resources import VERSION, rollouts
 from rollout_lws.cli.lint.documents import LOOKED_AT, Document
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path, written
@@ -35,10 +34,9 @@ _ALIKE = {
     ("autoscaling/v1", HORIZONTAL_POD_AUTOSCALERS.kind): HORIZONTAL_POD_AUTOSCALERS,
 }
 _BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS} | _ALIKE
-_OWN = {each.kind: each for each in (rollouts(), batch_releases())}
+_OWN = rollouts()
 #: Workload kinds of OpenKruise's own Rollouts.
 _OF_KRUISE = ("Deployment", "StatefulSet", "CloneSet", "DaemonSet")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,8 +91,8 @@ def manifests(documents: Iterable[Document], scope: Scope) -> tuple[list[Manifes
             if not isinstance(made, Manifest):
                 continue
             key = (made.resource.group, made.resource.kind, made.namespace, made.name)
-            if not made.name or len(made.name) > 253 or not _SUBDOMAIN.fullmatch(made.name):
-                findings.append(_misnamed(made))
+            if not made.name:
+                findings.append(_nameless(made))
             elif key in first:
                 message = f"{made.what} is in {first[key].place} already: keep one, the later would replace the earlier"
                 findings.append(made.found("LWS004", ("metadata", "name"), message))
@@ -121,21 +119,19 @@ def _manifest(
     kind, api_version = body.get("kind"), body.get("apiVersion")
     group, _, version = str(api_version).rpartition("/")
     resource = _BY_NAME.get((str(api_version), str(kind)))
-    own = _OWN.get(str(kind)) if resource is None else None
-    if own is not None and (group == scope.group if scope.group else _is_ours(group, version, body)):
-        resource = Resource(group, version, own.kind, own.plural)
+    ours = kind == _OWN.kind
+    if ours and (group == scope.group if scope.group else _is_ours(group, version, body)):
+        resource = Resource(group, version, _OWN.kind, _OWN.plural)
     foreign = resource is None and kind == LEADER_WORKER_SETS.kind
     if foreign:
         resource = LEADER_WORKER_SETS
     if resource is None:
         return None
     metadata = body.get("metadata")
-    if isinstance(metadata, dict):
-        # An API server treats a null field as unset.
-        metadata = {key: value for key, value in metadata.items() if value is not None}
-        body = {**body, "metadata": metadata}
-    else:
-        metadata = {}
+    # An API server treats a null field as unset.
+    members = metadata.items() if isinstance(metadata, dict) else ()
+    metadata = {key: value for key, value in members if value is not None}
+    body = {**body, "metadata": metadata}
     name, namespace = metadata.get("name"), metadata.get("namespace")
     made = Manifest(
         document=document,
@@ -150,10 +146,10 @@ def _manifest(
         right = LEADER_WORKER_SETS.api_version
         message = f"a {kind} of {api_version} is none that can be released: write apiVersion {right}"
         return made.found("LWS107", ("apiVersion",), message)
-    if own is None:
+    if not ours:
         return made
     if version != VERSION:
-        message = f"{own.kind} of version {version} is not served: write apiVersion {group}/{VERSION}"
+        message = f"{_OWN.kind} of version {version} is not served: write apiVersion {group}/{VERSION}"
         return made.found("LWS107", ("apiVersion",), message)
     other = _workload_kind(body)
     if scope.group is None and other in _OF_KRUISE:
@@ -181,16 +177,7 @@ def _workload_kind(body: dict[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _misnamed(made: Manifest) -> Finding:
-    if not made.name:
-        generated = (made.body.get("metadata") or {}).get("generateName") if _has_metadata(made) else None
-        why = (
-            "a release needs a name that stays: replace generateName by it" if generated else "give it a metadata.name"
-        )
-        return made.found("LWS106", ("metadata",), f"{made.resource.kind} without a name: {why}")
-    message = f"{made.name!r} is no name of an object: use lower-case letters, digits, '-' and '.', at most 253 of them"
-    return made.found("LWS106", ("metadata", "name"), message)
-
-
-def _has_metadata(made: Manifest) -> bool:
-    return isinstance(made.body.get("metadata"), dict)
+def _nameless(made: Manifest) -> Finding:
+    generated = made.body["metadata"].get("generateName")
+    why = "a release needs a name that stays: replace generateName by it" if generated else "give it a metadata.name"
+    return made.found("LWS106", ("metadata",), f"{made.resource.kind} without a name: {why}")

@@ -26,7 +26,7 @@ _IN_BODY = re.compile(r"^Invalid value: (.*?: \S+ in body )?")
 def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]:
     """The object with a server's defaults, None when the server would reject it, and the findings.
 
-    ``ours`` marks a Rollout or BatchRelease, whose fields are all known.
+    ``ours`` marks a Rollout, whose fields are all known.
     """
     if made.body.get("spec") is None:
         return None, [made.found("LWS103", (), f"{made.what} has no spec: give it one")]

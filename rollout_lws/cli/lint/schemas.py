@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rollout_lws.api import BatchReleaseSpec, Model, RolloutSpec, batch_releases, rollouts
+from rollout_lws.api import RolloutSpec, rollouts
 from rollout_lws.api.structural import structural
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
 from rollout_lws.objects.resources import (
@@ -82,15 +82,14 @@ _BUILT_IN: Mapping[str, Schema] = {
 }
 #: The newest LeaderWorkerSet: a manifest does not tell the cluster's version.
 _LWS_VERSION = lws_crd.VERSIONS[-1]
-#: Schemas come from the models: rendering whole CRDs, with all of status, would take longer than everything else.
-_OWN: Mapping[str, type[Model]] = {rollouts().kind: RolloutSpec, batch_releases().kind: BatchReleaseSpec}
 
 
 @cache
 def spec_schema(kind: str) -> Node:
     """The schema of ``spec`` of any kind that lint checks."""
-    if kind in _OWN:
-        return Node(structural(_OWN[kind]))
+    if kind == rollouts().kind:
+        # Rendering the whole CRD, with all of status, would take longer than everything else.
+        return Node(structural(RolloutSpec))
     if kind in _BUILT_IN:
         return Node(_BUILT_IN[kind])
     return Node(_of_definition(_definition(kind)))

@@ -89,13 +89,3 @@ spec:
   minAvailable: 1
   selector: {{matchLabels: {{app: chat}}, matchExpressions: [{{key: app, operator: In, values: [chat]}}]}}
 """
-BATCHES = f"""\
-apiVersion: rollouts.kruise.io/v1beta1
-kind: BatchRelease
-metadata:
-  name: chat
-{METADATA}\
-spec:
-  workloadRef: {{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: chat}}
-  releasePlan: {{batches: [{{canaryReplicas: 1}}]}}
-"""

@@ -204,11 +204,6 @@ CASES: dict[str, tuple[str, str, str]] = {
         lws("    size: 2", "    size: 2\n    subGroupPolicy:\n      »subGroupSize: 3"),
         "LeaderWorkerSet refuses spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize: 3: must be from 1 to size",
     ),
-    "a name of capitals": (
-        "LWS106",
-        plain("  name: chat\nspec", "  »name: Chat\nspec"),
-        "'Chat' is no name of an object",
-    ),
     "no name": (
         "LWS106",
         plain("metadata:\n  name: chat\nspec", "»metadata: {}\nspec"),
@@ -499,16 +494,6 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS314",
         joined(PLAIN_ROLLOUT, edited(LWS, "  replicas: 4", "  »replicas: 4"), HPA),
         "HorizontalPodAutoscaler chat (0.yaml:46) sets the number of groups",
-    ),
-    "a BatchRelease": (
-        "LWS315",
-        joined(
-            plain(),
-            "apiVersion: rollouts.kruise.io/v1beta1\n»kind: BatchRelease\nmetadata: {name: chat}\nspec:\n"
-            "  workloadRef: {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: chat}\n"
-            "  releasePlan: {}\n",
-        ),
-        "is made, changed and deleted by the release of a Rollout",
     ),
     "a preStop that is too long": (
         "LWS317",

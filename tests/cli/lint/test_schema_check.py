@@ -106,7 +106,7 @@ _WORLDS = {
     "all written out": joined(
         *(edited(each, "  name: chat\nspec", f"  name: chat\n{rich.METADATA}spec") for each in (ROLLOUT, ROUTE)),
         edited(SERVICE, "  name: chat-api\n", f"  name: chat-api\n{rich.METADATA}"),
-        *(rich.LWS, rich.SCALED, rich.BUDGET, rich.BATCHES),
+        *(rich.LWS, rich.SCALED, rich.BUDGET),
     ),
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout_lws.api import batch_releases
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
@@ -23,13 +22,6 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             yield from _groups(release, release.lws)
             yield from _deadline(release, release.lws)
             yield from _claims(files, release, release.lws)
-    for each in files.of_kind(batch_releases().kind):
-        yield each.manifest.found(
-            "LWS315",
-            ("kind",),
-            "a BatchRelease is made, changed and deleted by the release of a Rollout: write the Rollout, and leave this"
-            " out",
-        )
 
 
 def _pauses(release: Release) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a server says it serves, in the two forms that clients ask for, and how it says that it is well."""
+"""What a server says it serves, and how it says that it is well."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import pytest
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.objects import resources as known
 from rollout_lws.objects.resources import CONFIG_MAPS, LEADER_WORKER_SETS, PODS, SERVICES, STATEFUL_SETS, Resource
-from tests.conformance.asking import Asking, Object
+from tests.conformance.asking import Asking
 from tests.conformance.objects import ROLLOUTS
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _OBJECT = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _PART = ["get", "patch", "update"]
 #: Singular name, short names, categories and subresources, those left out that only kubelets and schedulers use.
@@ -88,26 +87,6 @@ async def test_each_kind_is_told_of(server: Asking, resource: Resource) -> None:
     for name in subresources:
         assert sorted(parts[name]["verbs"]) == _PART
         assert parts[name]["kind"] == ("Scale" if name == "scale" else resource.kind)
-
-
-@pytest.mark.parametrize("resource", _EXPECTED, ids=str)
-async def test_all_kinds_are_told_of_in_one_answer(server: Asking, resource: Resource) -> None:
-    singular, short, categories, subresources = _EXPECTED[resource]
-    answer = await server.ask("GET", "/apis" if resource.group else "/api", accept=f"{AGGREGATED},application/json")
-    assert answer.headers["content-type"] == AGGREGATED
-    found = answer.ok()
-    assert (found["kind"], found["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
-    (group,) = (each for each in found["items"] if each["metadata"].get("name", "") == resource.group)
-    (version,) = (each for each in group["versions"] if each["version"] == resource.version)
-    assert version["freshness"] == "Current"
-    (told,) = (each for each in version["resources"] if each["resource"] == resource.plural)
-    # Group and version are left empty, or not, where they are those of the group.
-    assert told["responseKind"]["kind"] == resource.kind
-    assert told["scope"] == ("Namespaced" if resource.namespaced else "Cluster")
-    assert told["singularResource"] == singular
-    assert (told.get("shortNames", []), told.get("categories", [])) == (short, categories)
-    parts: dict[str, Object] = {each["subresource"]: each for each in told.get("subresources", ())}
-    assert sorted(parts.keys() - {*_UNUSED, "finalize"}) == subresources
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])

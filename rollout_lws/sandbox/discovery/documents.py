@@ -1,4 +1,4 @@
-"""API discovery: /version, /api, /apis, a document for each group version, and aggregated discovery."""
+"""API discovery: /version, /api, /apis and a document for each group version, which kubectl asks for one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ Document = dict[str, Any]
 #: The minor version of the Kubernetes release that this API models.
 _MINOR = 33
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 #: Stability ranks (GA is 2): the most stable version of a group is the preferred one and comes first.
 _STABILITY = {"alpha": 0, "beta": 1}
 
@@ -31,12 +30,10 @@ def document(server: ApiServer, request: Request) -> Response | None:
             {"major": "1", "minor": str(_MINOR), "gitVersion": version, "platform": "sandbox", "goVersion": ""}
         )
     groups = group_versions(server)
-    if path in ("/api", "/apis"):
-        if "as=APIGroupDiscoveryList" in request.headers.get("accept", "") and "v=v2;" in request.headers["accept"]:
-            return codec.answer(_aggregated(groups, core=path == "/api"), content_type=_AGGREGATED)
-        if path == "/api":
-            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}]
-            return codec.answer({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
+    if path == "/api":
+        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}]
+        return codec.answer({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
+    if path == "/apis":
         listed = [_group(name, versions) for name, versions in groups.items() if name]
         return codec.answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
     parts = path.strip("/").split("/")
@@ -67,15 +64,6 @@ def _group(name: str, versions: dict[str, list[Served]]) -> Document:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _verbs(served: Served) -> list[str]:
-    """A collection of Namespaces cannot be deleted."""
-    return [verb for verb in _VERBS if (verb, served.resource) != ("deletecollection", NAMESPACES)]
-
-
-def _subresources(served: Served) -> list[str]:
-    return [*(["status"] if served.status else []), *(["scale"] if served.scale else [])]
-
-
 def _resource_list(group_version: str, resources: list[Served]) -> Document:
     entries: list[Document] = []
     for served in resources:
@@ -85,56 +73,18 @@ def _resource_list(group_version: str, resources: list[Served]) -> Document:
             "singularName": served.singular,
             "namespaced": resource.namespaced,
             "kind": resource.kind,
-            "verbs": _verbs(served),
+            # A collection of Namespaces cannot be deleted.
+            "verbs": [verb for verb in _VERBS if (verb, resource) != ("deletecollection", NAMESPACES)],
         }
         if served.short_names:
             entry["shortNames"] = list(served.short_names)
         if served.categories:
             entry["categories"] = list(served.categories)
         entries.append(entry)
-        for subresource in _subresources(served):
+        for subresource in (*(["status"] if served.status else []), *(["scale"] if served.scale else [])):
             below = {**entry, "name": f"{resource.plural}/{subresource}", "singularName": ""}
             below["verbs"] = ["get", "patch", "update"]
             if subresource == "scale":
                 below |= {"kind": "Scale", "group": "autoscaling", "version": "v1"}
             entries.append({key: value for key, value in below.items() if key not in ("shortNames", "categories")})
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
-
-
-def _aggregated(groups: dict[str, dict[str, list[Served]]], *, core: bool) -> Document:
-    items = [
-        {
-            "metadata": {"name": name} if name else {},
-            "versions": [
-                {"version": version, "freshness": "Current", "resources": [_discovered(served) for served in resources]}
-                for version, resources in versions.items()
-            ],
-        }
-        for name, versions in groups.items()
-        if (name == "") == core
-    ]
-    kind = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
-    return {**kind, "metadata": {}, "items": items}
-
-
-def _discovered(served: Served) -> Document:
-    resource = served.resource
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
-    return {
-        "resource": resource.plural,
-        "responseKind": kind,
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": served.singular,
-        "verbs": _verbs(served),
-        "shortNames": list(served.short_names),
-        "categories": list(served.categories),
-        "subresources": [
-            {
-                "subresource": name,
-                "responseKind": scale if name == "scale" else kind,
-                "verbs": ["get", "patch", "update"],
-            }
-            for name in _subresources(served)
-        ],
-    }

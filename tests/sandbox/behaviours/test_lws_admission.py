@@ -197,7 +197,7 @@ def worker(**annotations: str) -> dict[str, Any]:
         },
         "spec": {
             "subdomain": "llm",
-            "containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}],
+            "containers": [{"name": "main"}],
         },
     }
 
@@ -211,12 +211,6 @@ def test_exclusive_topology_keeps_a_group_together_and_others_away() -> None:
     assert {term["topologyKey"] for term in terms.values()} == {"rack"}
     own = terms["podAffinity"]["labelSelector"]["matchExpressions"]
     assert own == [{"key": PREFIX + "group-key", "operator": "In", "values": ["key"]}]
-
-
-def test_tpu_workers_learn_their_hosts_without_a_leader_that_has_none() -> None:
-    env = {item["name"]: item["value"] for item in mutated(worker())["spec"]["containers"][0]["env"]}
-    assert env["TPU_WORKER_HOSTNAMES"] == "llm-0-1.llm,llm-0-2.llm"
-    assert (env["TPU_WORKER_ID"], env["TPU_NAME"]) == ("0", "llm-0")
 
 
 @pytest.mark.looptime

@@ -99,8 +99,6 @@ def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any
     }
     all_labels = {**selector, LWS_REVISION: labels[LWS_REVISION]}
     annotations = {**_group_annotations(lws, live), LEADER_NAME: name}
-    if _requests_tpus(leader):
-        annotations[LWS_PREFIX + "leader-requests-tpus"] = "true"
     body = _stateful_set(lws, name, all_labels, {})
     body["metadata"]["ownerReferences"] = [owner_reference(PODS, leader)]
     body["spec"] = {
@@ -199,14 +197,6 @@ def _storage(groups: Mapping[str, Any]) -> dict[str, Any]:
     if groups.get("persistentVolumeClaimRetentionPolicy"):
         found["persistentVolumeClaimRetentionPolicy"] = groups["persistentVolumeClaimRetentionPolicy"]
     return found
-
-
-def _requests_tpus(pod: Object) -> bool:
-    return any(
-        "google.com/tpu" in (container.get("resources") or {}).get(kind, {})
-        for container in pod["spec"]["containers"]
-        for kind in ("requests", "limits")
-    )
 
 
 def _headless(lws: Object, name: str, selector: Mapping[str, str], owner: Mapping[str, Any]) -> dict[str, Any]:

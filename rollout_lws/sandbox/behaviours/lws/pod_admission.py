@@ -19,8 +19,6 @@ from rollout_lws.sandbox.wire import api_errors
 
 _SUBGROUP_INDEX = LWS_PREFIX + "subgroup-index"
 _SUBGROUP_KEY = LWS_PREFIX + "subgroup-key"
-_TPU = "google.com/tpu"
-_TPU_PORT = 8476
 
 
 def admit(operation: Operation) -> dict[str, Any]:
@@ -57,7 +55,7 @@ def mutated(pod: Object) -> dict[str, Any]:
     ):
         if topology and key in labels:
             spec["affinity"] = _exclusive(spec.get("affinity") or {}, topology, key, labels[key])
-    _environment(spec, labels, annotations, metadata.get("namespace", ""), leader_name)
+    _environment(spec, labels, annotations, metadata.get("namespace", ""))
     return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
 
 
@@ -99,11 +97,7 @@ def _with_term(affinity: Mapping[str, Any], topology: str, expressions: Sequence
 
 
 def _environment(
-    spec: dict[str, Any],
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
-    namespace: str,
-    leader_name: str,
+    spec: dict[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str
 ) -> None:
     address = f"{labels[LWS_NAME]}-{labels.get(LWS_GROUP_INDEX, '')}.{spec.get('subdomain', '')}.{namespace}"
     variables = {
@@ -113,40 +107,13 @@ def _environment(
     }
     for kind in ("initContainers", "containers"):
         if spec.get(kind):
-            spec[kind] = [
-                _with_variables(container, {**variables, **_tpu(container, spec, labels, annotations, leader_name)})
-                for container in spec[kind]
-            ]
+            spec[kind] = [_with_variables(container, variables) for container in spec[kind]]
 
 
 def _with_variables(container: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
     first = [{"name": name, "value": value} for name, value in variables.items()]
     own = [item for item in container.get("env") or () if item["name"] not in variables]
     return {**container, "env": [*first, *own]}
-
-
-def _tpu(
-    container: Mapping[str, Any],
-    spec: Mapping[str, Any],
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
-    leader_name: str,
-) -> dict[str, str]:
-    """The environment variables of libtpu; a leader that requests no TPUs is not counted."""
-    resources = container.get("resources") or {}
-    if not any(_TPU in (resources.get(kind) or {}) for kind in ("requests", "limits")):
-        return {}
-    index, size = int(labels[LWS_WORKER_INDEX]), int(annotations.get(objects.SIZE, "1"))
-    with_leader = index == 0 or LWS_PREFIX + "leader-requests-tpus" in annotations
-    names = [leader_name] * with_leader + [f"{leader_name}-{worker}" for worker in range(1, size)]
-    hosts = [f"{name}.{spec.get('subdomain', '')}" for name in names]
-    return {
-        "TPU_WORKER_HOSTNAMES": ",".join(hosts),
-        "TPU_PROCESS_ADDRESSES": ",".join(f"{host}:{_TPU_PORT}" for host in hosts),
-        "TPU_PROCESS_PORT": str(_TPU_PORT),
-        "TPU_WORKER_ID": str(index if with_leader else index - 1),
-        "TPU_NAME": leader_name,
-    }
 
 
 def _sha1(text: str) -> str:

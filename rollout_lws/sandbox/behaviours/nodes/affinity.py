@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.sandbox.behaviours.base import Object, labels_of
+from rollout_lws.sandbox.wire.selectors import format_labels, parse_labels
 
 #: A topology key with one of its values: a zone, a rack, a node pool.
 Domain = tuple[str, str]
@@ -85,16 +86,4 @@ def _matches(term: Mapping[str, Any], owner: Object, other: Object) -> bool:
     selector = term.get("labelSelector")
     if selector is None or other["metadata"].get("namespace") != owner["metadata"].get("namespace"):
         return False
-    labels = labels_of(other)
-    return all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()) and all(
-        _holds(each, labels) for each in selector.get("matchExpressions") or ()
-    )
-
-
-def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, operator, values = expression["key"], expression["operator"], expression.get("values") or ()
-    if operator == "In":
-        return labels.get(key) in values
-    if operator == "NotIn":
-        return labels.get(key) not in values
-    return bool((key in labels) == (operator == "Exists"))
+    return parse_labels(format_labels(selector)).matches(labels_of(other))

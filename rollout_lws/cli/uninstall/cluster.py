@@ -89,7 +89,6 @@ def _controller(transport: Transport, deployments: Iterable[Object], asked: str 
             places[0],
             CONTROLLER,
             int((each.get("status") or {}).get("availableReplicas") or 0),
-            int(each["spec"].get("replicas", 1)),
             tuple(flags(each, "--namespace")),
         )
     return Controller(next((each["metadata"]["namespace"] for each in leases(transport)), ""))

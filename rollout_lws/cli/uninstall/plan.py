@@ -23,7 +23,6 @@ class Controller:
     namespace: str = ""
     name: str = ""
     available: int = 0
-    wanted: int = 0
     watched: tuple[str, ...] = ()
 
 
@@ -42,12 +41,14 @@ class Plan:
 
 def refusal(plan: Plan) -> str:
     """Why the uninstallation may not begin, "" when it may: without a controller, Rollouts would stay half deleted."""
-    bound, at = _bound(plan), plan.controller
+    bound, at = [each for each in plan.detachments if each.finalizer], plan.controller
     if bound and at.name and not at.available:
-        start = f"see kubectl -n {at.namespace} describe pods" if at.wanted else _scaling(at)
+        kubectl = f"kubectl -n {at.namespace}"
         return (
             f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and only a controller can"
-            f" restore what {_count(bound)}: {start}. If it can run there no more, {_elsewhere(plan)}"
+            f" restore what Rollouts have changed ({len(bound)} of them): see {kubectl} describe deployments,pods. If"
+            f" it can run there no more, {kubectl} delete deployment/{at.name} --cascade=foreground, let"
+            f" `{running(plan)}` run beside this command"
         )
     if plan.guarded and plan.detachments and not at.available:
         return (
@@ -63,25 +64,6 @@ def refusal(plan: Plan) -> str:
             " besides the others, then this command again"
         )
     return ""
-
-
-def _bound(plan: Plan) -> list[Detachment]:
-    return [each for each in plan.detachments if each.finalizer]
-
-
-def _count(bound: list[Detachment]) -> str:
-    return "1 Rollout has changed" if len(bound) == 1 else f"{len(bound)} Rollouts have changed"
-
-
-def _scaling(at: Controller) -> str:
-    return f"kubectl -n {at.namespace} scale deployment/{at.name} --replicas=1"
-
-
-def _elsewhere(plan: Plan) -> str:
-    """The commands to run the controller on the user's machine instead; never two at once."""
-    at = plan.controller
-    delete = f"kubectl -n {at.namespace} delete deployment/{at.name} --cascade=foreground"
-    return f"{delete}, let `{running(plan)}` run beside this command"
 
 
 def running(plan: Plan) -> str:

@@ -183,7 +183,7 @@ async def other_annotations(world: World) -> None:
 
 _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = (
     (no_service, Name.SERVICE, f"Service/{SERVICE}", "does not exist"),
-    (no_canary_service, Name.SERVICE, f"Service/{SERVICE}-canary", "does not exist, but step 1 sends requests there"),
+    (no_canary_service, Name.SERVICE, f"Service/{SERVICE}-canary", "does not exist"),
     (repinned, Name.SERVICE, f"Service/{SERVICE}", "another client has changed the selector that the release wrote"),
     (pinned_to_nobody, Name.SERVICE, f"Service/{SERVICE}", "is pinned to a version that has no pods"),
     (no_route, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not exist"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rollout_lws.api import ActionType, Phase, SummaryState
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.case import Case, Complaint
@@ -97,46 +99,21 @@ def _absent(case: Case, about: str, what: str, waits: bool) -> Link:
 def release(case: Case) -> Link:
     """Whether the release progresses: problems that no single object explains."""
     about, status = f"Rollout/{case.name}", case.d.status
-    summary = status.summary
     found, complaint = case.complained(Name.RELEASE, about), case.complaint
     if found is not None and complaint is not None:
-        gone = status.phase == Phase.ABORTED
-        return Link(
-            Name.RELEASE,
-            State.BROKEN,
-            about,
-            found.found,
-            _by_itself(complaint, gone=gone),
-            tuple(case.itself(verb) for verb in complaint.verbs),
-        )
+        steps = tuple(case.itself(verb) for verb in complaint.verbs)
+        return replace(found, by_itself=_by_itself(complaint, gone=status.phase == Phase.ABORTED), next=steps)
+    summary = status.summary
     if summary is not None and summary.state == SummaryState.AWAITING_APPROVAL:
-        return Link(
-            Name.RELEASE,
-            State.WAITING,
-            about,
-            f"step {summary.step or '?'} waits for approval",
-            "nothing, until it is approved",
-            tuple(case.itself(verb) for verb in FOR_A_PERSON[Reason.AWAITING_APPROVAL]),
-        )
-    if case.is_on:
-        said = status.message or (summary.state if summary else "") or "under way"
-        return Link(Name.RELEASE, State.WAITING, about, said, "it goes on by itself")
+        steps = tuple(case.itself(verb) for verb in FOR_A_PERSON[Reason.AWAITING_APPROVAL])
+        text = f"step {summary.step or '?'} waits for approval"
+        return Link(Name.RELEASE, State.WAITING, about, text, "nothing, until it is approved", steps)
     if status.phase != Phase.HEALTHY:
-        return Link(
-            Name.RELEASE,
-            State.WAITING,
-            about,
-            status.message or f"is {status.phase or 'not adopted yet'}",
-            "it goes on by itself",
-        )
+        text = status.message or f"is {status.phase or 'not adopted yet'}"
+        return Link(Name.RELEASE, State.WAITING, about, text, "it goes on by itself")
     if status.stable is not None and status.observed_template_hash not in (None, status.stable.template_hash):
-        return Link(
-            Name.RELEASE,
-            State.WAITING,
-            about,
-            "none is on: the LeaderWorkerSet's new version waits; the links above say why",
-            "it is released as soon as that is fixed",
-        )
+        text = "none is on: the LeaderWorkerSet's new version waits; the links above say why"
+        return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")
     return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
 
 

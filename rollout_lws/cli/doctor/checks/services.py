@@ -39,7 +39,11 @@ def links(case: Case) -> Iterator[Link]:
     if case.is_on and not case.is_leaving and wanted_split(case.d).reaches_new:
         side, canary = new_endpoints(case.d), case.facts.observation.canary or stable
         for each in (Selector(facts, SELECTING, facts.canary_service_name), *of_new(facts)):
-            yield _new(case, each, side, canary)
+            unmade = each.live is None and not side.exists
+            if unmade and each.selecting.resource not in case.facts.refused:
+                yield ok(Name.SERVICE, _about(each), "not made yet: there is no group of the new version")
+            else:
+                yield _service(case, each, side, canary)
     yield from _endpoints(case, facts)
 
 
@@ -103,25 +107,6 @@ def _reaches_nothing(case: Case, selector: Selector, side: VersionEndpoints) -> 
     return f"{selector.ref} selects no pod of {side.name} ({selected or 'it has no selector'}): correct its selector"
 
 
-def _new(case: Case, selector: Selector, side: VersionEndpoints, workload: Workload) -> Link:
-    """The link for the new version, while a step sends requests to it."""
-    about = _about(selector)
-    if selector.live is not None or selector.selecting.resource in case.facts.refused:
-        return _service(case, selector, side, workload)
-    if not side.exists:
-        return ok(Name.SERVICE, about, "not made yet: there is no group of the new version")
-    return Link(
-        Name.SERVICE,
-        State.BROKEN,
-        about,
-        f"{selector.ref} does not exist, but step {case.d.status.current_step_index} sends requests there",
-        "the controller makes it, and takes the new version's share away meanwhile"
-        if selector.selecting is SELECTING
-        else "nothing, until it is recreated",
-        (case.kubectl(f"get {selector.selecting.resource}"),),
-    )
-
-
 def _about(selector: Selector) -> str:
     return f"{selector.selecting.resource.kind}/{selector.name}"
 
@@ -150,8 +135,15 @@ def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Po
     about, listed = f"Service/{name}", facts.endpoints.get(name, frozenset())
     ready = {pod.metadata.name: pod.ready_since for pod in selected if pod.ready_since is not None}
     missing = sorted(name for name in ready if name not in listed)
+    steps = (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),)
+    if not ready:
+        # The consequence of an earlier link.
+        text = f"Service {name} has no ready endpoint: no pod that it selects is ready"
+        return Link(
+            Name.ENDPOINTS, State.WAITING, about, text, "requests are answered as soon as a group is ready", steps
+        )
     if not missing:
-        return _none_ready(case, name) if not ready else ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
+        return ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
     late = not case.facts.is_fresh(live, _FOLLOWED_SECONDS) and any(
         (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS for each in missing
     )
@@ -162,17 +154,5 @@ def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Po
         about,
         f"Service {name} selects {len(ready)} ready pods, and its EndpointSlices {part}",
         "the EndpointSlice controller lists them when it acts: is kube-controller-manager running?",
-        (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
-    )
-
-
-def _none_ready(case: Case, name: str) -> Link:
-    """No endpoint is ready because no pod is: the consequence of an earlier link."""
-    return Link(
-        Name.ENDPOINTS,
-        State.WAITING,
-        f"Service/{name}",
-        f"Service {name} has no ready endpoint: no pod that it selects is ready",
-        "requests are answered as soon as a group is ready",
-        (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
+        steps,
     )

@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.observe.assume import created
 from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.sandbox.schemas.schema import Schema
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds whose manifests matter; others are ignored.
@@ -55,7 +56,7 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
             kept.remove(live)
         made = created(resource, each, namespace) if live is None else _applied(resource, live, each)
         if resource is LEADER_WORKER_SETS:
-            made = filled(made, found.workload_schema or _schema())
+            made = Schema(found.workload_schema or _schema()).prepared(made, None)
         kept.append(made)
     return replace(found, objects=objects)
 
@@ -97,19 +98,3 @@ def states_partition(manifest: Object) -> bool:
     """Whether an LWS manifest sets the partition, which the Rollout uses for its hold."""
     strategy = (manifest.get("spec") or {}).get("rolloutStrategy") or {}
     return "partition" in (strategy.get("rollingUpdateConfiguration") or {})
-
-
-def filled(value: Any, schema: Mapping[str, Any]) -> Any:
-    """``value`` with the defaults of ``schema`` (a CRD's openAPIV3Schema, or a part of it) for unset fields, as an API
-    server fills them in.
-    """
-    if isinstance(value, list):
-        return [filled(item, schema.get("items") or {}) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
-    given = {name: item for name, item in value.items() if item is not None}
-    given |= {name: each["default"] for name, each in properties.items() if "default" in each and name not in given}
-    every = schema.get("additionalProperties")
-    others: Mapping[str, Any] = every if isinstance(every, Mapping) else {}
-    return {name: filled(item, properties.get(name, others)) for name, item in given.items()}

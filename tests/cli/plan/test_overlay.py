@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from rollout_lws.api import keys
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.plan.overlay import filled, overlaid
+from rollout_lws.cli.plan.overlay import overlaid
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, SERVICES
 from rollout_lws.observe.assume import running
 from rollout_lws.observe.snapshot import Snapshot
@@ -66,21 +64,3 @@ def test_an_lws_that_is_only_in_a_file_runs_as_it_says() -> None:
     assert all(pod.metadata.labels["role"] == "leader" for pod in found.leaders("llama"))
     assert running(found, "llama") is found
     assert found.plain(SERVICES) == ()
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({}, {"size": 1}),
-        ({"size": 3}, {"size": 3}),
-        ({"size": None}, {"size": 1}),
-        ({"ports": [{"port": 1}]}, {"size": 1, "ports": [{"port": 1, "protocol": "TCP"}]}),
-        ({"by": {"a": {}, "b": {"weight": 2}}}, {"size": 1, "by": {"a": {"weight": 1}, "b": {"weight": 2}}}),
-        ({"unknown": {"kept": 1}}, {"size": 1, "unknown": {"kept": 1}}),
-    ],
-)
-def test_defaults_are_those_of_the_schema(value: Any, expected: Any) -> None:
-    number = {"type": "integer", "default": 1}
-    ports = {"items": {"properties": {"protocol": {"default": "TCP"}}}}
-    by = {"additionalProperties": {"properties": {"weight": number}}}
-    assert filled(value, {"properties": {"size": number, "ports": ports, "by": by}}) == expected

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.capacity.partition_update import AT_ONCE
+from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Delete
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.cluster import Options
@@ -21,7 +22,7 @@ from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
 from rollout_lws.sandbox.meter.meter import By
 from tests.scenarios.routed import BY_ROUTE, GATEWAY, SERVICE, Provider, assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, waiting_for_approval
-from tests.scenarios.world import NAME, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 #: How late data planes hear of a change, and how long streams last, in seconds.
 LAG, STREAM = 2.0, 30.0
@@ -30,6 +31,8 @@ ACCEPTED = 0.5
 #: Seconds over which shares are measured.
 PERIOD = 10.0
 PODS_TAKE = Timing(ready_after=5.0, leader_longer=7.0, terminate_after=5.0)
+#: A step that sends the tagged client alone to one group of the new version.
+HEADER: dict[str, Any] = {"replicas": 1, "matches": [{"headers": [{"name": "x-canary", "value": "yes"}]}], "pause": {}}
 #: Who is measured, in whatever way they enter.
 WHO = ("users", "tagged", "direct")
 
@@ -117,6 +120,10 @@ class Metered:
             await self.step(index)
             self.world.approve()
         await self.step(to_step)
+
+    def lose(self, pod: str) -> None:
+        """A pod goes with its node: nobody lets it end."""
+        self.world.server.delete(PODS, NAMESPACE, pod, grace_seconds=0)
 
     def refuse_routes(self, why: str | None) -> None:
         """Have the Gateway refuse its routes with this message; None ends it."""

@@ -12,6 +12,7 @@ from rollout_lws.objects.resources import HTTP_ROUTES
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.metered import (
     ACCEPTED,
+    HEADER,
     LAG,
     NEW_ONLY,
     PERIOD,
@@ -22,7 +23,6 @@ from tests.scenarios.metered import (
     shared,
 )
 from tests.scenarios.routed import BY_INGRESS, BY_ROUTE, ROUTE, hold_record
-from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME
 
 pytestmark = pytest.mark.looptime

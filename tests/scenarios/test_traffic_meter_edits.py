@@ -1,4 +1,6 @@
-"""What users get when somebody edits in mid-release: shares stay exact, and nothing is removed under requests."""
+"""What users get by a route when somebody edits or gives orders in mid-release: shares stay exact, and nothing is
+removed under requests.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
-from rollout_lws.sandbox.meter import NOWHERE
-from tests.scenarios.metered import ACCEPTED, LAG, metered
+from rollout_lws.sandbox.meter import NOWHERE, Client, TrafficMeter
+from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
 from tests.scenarios.routed import ROUTE, SERVICE, routing, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -20,19 +22,6 @@ TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
     {"replicas": "50%", "traffic": "50%", "pause": {}},
 )
-
-
-async def test_a_third_template_in_mid_promotion_fails_no_request() -> None:
-    async with metered(*TWO, replicas=4) as m:
-        await m.release(2)
-        m.world.approve()
-        await m.world.until(lambda: "v2" in m.world.groups().values(), "a renewed group")
-        m.world.set_image("v3")
-        await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
-        await m.step(1)
-        await m.finish()
-        assert set(m.world.groups().values()) == {"v3"}
-        assert m.meter.failures == []
 
 
 async def add_backend(world: World) -> None:
@@ -88,3 +77,43 @@ async def test_a_hold_that_is_reset_while_a_share_is_being_accepted_is_on_file_e
             world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
             await world.sleep(0.1)
         assert len(world.status["holdConflicts"]) == 2
+
+
+async def test_connections_kept_for_less_than_the_drain_are_not_lost_in_a_full_canarys_promotion() -> None:
+    async with metered({"replicas": 4, "traffic": "50%", "pause": {}}, replicas=4) as m:
+        kept = TrafficMeter(m.world.server, [Client("kept", service=SERVICE, keep_alive=25)], drain=5, lag=LAG)
+        kept.start()
+        await m.release()
+        await m.finish()
+        assert (kept.failures, kept.cuts) == ([], [])
+
+
+async def test_a_canary_service_deleted_by_hand_is_made_anew_and_gets_its_share_back() -> None:
+    async with metered(*TWO, replicas=4) as m:
+        await m.release(2)
+        await m.world.sleep(40)
+        gone = m.world.server.clock()
+        m.world.delete(SERVICES, f"{SERVICE}-canary")
+        await m.world.sleep(90)
+        assert await m.shares() == shared(0.5)
+        await m.finish()
+        assert max(failure.end for failure in m.meter.failures) <= gone + LAG + ACCEPTED
+
+
+async def test_a_promotion_that_is_paused_gives_a_canary_that_has_become_big_enough_no_more_requests() -> None:
+    async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4) as m:
+        world = m.world
+        await m.release()
+        m.refuse_routes("too many routes")
+        world.approve()
+        await world.until_state("Promoting")
+        world.patch_rollout({"strategy": {"paused": True}})
+        await world.until_state("Paused")
+        m.refuse_routes(None)
+        before = await m.all_shares()
+        world.patch_lws({"replicas": 2})
+        await world.sleep(60)
+        assert await m.all_shares() == before
+        world.patch_rollout({"strategy": {"paused": False}})
+        await m.finish()
+        assert m.meter.failures == []

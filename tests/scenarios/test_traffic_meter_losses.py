@@ -5,111 +5,17 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Write
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
 from tests.scenarios.routed import ROUTE, share
 from tests.scenarios.stories import CANARY
-from tests.scenarios.world import NAME, World
+from tests.scenarios.world import NAME
 
 pytestmark = pytest.mark.looptime
 
-QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}
 TWO = {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {}}
 REFUSAL = "too many routes"
-
-
-def gone_with_a_node(world: World, pod: str) -> None:
-    """A pod that nobody lets end."""
-    world.server.delete(PODS, "default", pod, grace_seconds=0)
-
-
-def assert_failed_no_longer_than_the_lag(m: Metered, share: float, since: float) -> None:
-    """Only the canary's share failed: at the lost group, or at a Service without any, until the route was known."""
-    assert m.meter.failures, "a group that serves cannot be lost without a failure"
-    for failure in m.meter.failures:
-        assert failure.client != "direct"
-        assert failure.lws in (CANARY, "")
-        assert failure.share == pytest.approx(share)
-        assert since <= failure.start < failure.end <= since + LAG + ACCEPTED
-
-
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("paused", [False, True])
-async def test_a_group_lost_in_a_long_approval_fails_requests_within_the_lag_only_and_its_share_comes_back(
-    paused: bool,
-) -> None:
-    async with metered(QUARTER) as m:
-        world = m.world
-        await m.release()
-        await world.sleep(900)
-        if paused:
-            world.patch_rollout({"strategy": {"paused": True}})
-            await world.until_state("Paused")
-        assert await m.shares() == shared(0.25)
-        lost = world.server.clock()
-        gone_with_a_node(world, f"{CANARY}-0")
-        assert await m.shares() == STABLE_ONLY
-        await world.until(lambda: world.groups(CANARY) == {0: "v2"})
-        await world.sleep(10)
-        assert await m.shares() == shared(0.25)
-        assert_failed_no_longer_than_the_lag(m, 0.25, lost)
-        world.patch_rollout({"strategy": {"paused": False}})
-        await world.until_state("AwaitingApproval")
-        await m.finish()
-        assert_failed_no_longer_than_the_lag(m, 0.25, lost)
-
-
-async def refused(m: Metered, where: str) -> None:
-    """The Gateway refuses for five minutes: status says so, and what serves at their begin serves at their end."""
-    world = m.world
-    await world.until(
-        lambda: REFUSAL in str((world.status.get("traffic") or {}).get("message", "")), f"{where} refused"
-    )
-    await world.until(lambda: "!" not in "".join(world.groups(CANARY).values()), "the canary's groups ready")
-    standing = world.groups(), world.groups(CANARY)
-    before = await m.all_shares()
-    await world.sleep(280)
-    assert (world.groups(), world.groups(CANARY)) == standing
-    assert await m.all_shares() == before
-    told = [world.condition(kind).get("message", "") for kind in ("Reconciling", "Stalled")]
-    assert any(REFUSAL in each and ROUTE in each for each in told), told
-    m.refuse_routes(None)
-
-
-async def test_a_gateway_that_refuses_a_step_keeps_the_share_of_the_step_before() -> None:
-    async with metered(*TWO, replicas=4) as m:
-        await m.release()
-        m.refuse_routes(REFUSAL)
-        m.world.approve()
-        await refused(m, "step 2")
-        await m.step(2)
-        assert await m.shares() == shared(0.5)
-        await m.finish()
-        m.assert_unharmed()
-
-
-@pytest.mark.parametrize("groups", [pytest.param(2, marks=pytest.mark.long), 4])
-async def test_a_gateway_that_refuses_a_promotion_renews_no_group_until_it_accepts(groups: int) -> None:
-    async with metered({"replicas": groups, "traffic": "20%", "pause": {}}, replicas=4) as m:
-        await m.release()
-        m.refuse_routes(REFUSAL)
-        m.world.approve()
-        await refused(m, "promotion")
-        await m.finish()
-        m.assert_unharmed()
-
-
-async def test_a_gateway_that_refuses_an_abort_keeps_the_canary_serving() -> None:
-    async with metered(*TWO, replicas=4) as m:
-        await m.release()
-        m.refuse_routes(REFUSAL)
-        m.world.request("Abort")
-        await refused(m, "abort")
-        await m.world.until_state("Aborted")
-        await m.settled()
-        m.assert_unharmed()
-        assert m.meter.cuts == []
 
 
 async def test_a_rollout_deleted_after_its_route_goes_and_leaves_stable_serving() -> None:
@@ -163,7 +69,7 @@ def lose_stable(m: Metered) -> float:
     """Every group of the stable LWS at once; gives the moment."""
     m.world.checks.clear()
     for group in m.world.groups():
-        gone_with_a_node(m.world, f"{NAME}-{group}")
+        m.lose(f"{NAME}-{group}")
     return m.world.server.clock()
 
 

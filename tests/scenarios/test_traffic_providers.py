@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
+from tests.scenarios.metered import HEADER, NEW_ONLY, STABLE_ONLY, metered, shared
 from tests.scenarios.routed import FIVE, PROVIDERS, Provider
-from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME
 
 pytestmark = [
@@ -35,6 +34,19 @@ async def test_a_header_step_and_five_weighted_ones_share_as_they_say_and_lose_n
         await m.finish()
         m.assert_unharmed()
         assert m.meter.cuts == []
+
+
+@pytest.mark.one_in(3)
+async def test_automatic_traffic_follows_the_groups(by: Provider) -> None:
+    steps = ({"replicas": each, "traffic": "auto", "pause": {}} for each in (1, 2, 4))
+    async with metered(*steps, replicas=4, by=by) as m:
+        await m.release()
+        for step, share in ((1, 0.2), (2, 0.33), (3, 0.5)):
+            await m.step(step)
+            assert await m.shares() == shared(share)
+            m.world.approve()
+        await m.finish()
+        m.assert_unharmed()
 
 
 @pytest.mark.one_in(18)

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
-from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
+from tests.scenarios.metered import HEADER, NEW_ONLY, STABLE_ONLY, metered, shared
 from tests.scenarios.routed import INGRESS, PROVIDERS, SERVICE, Provider, hold_record
 from tests.scenarios.stories import CANARY
-from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME, ROLLOUTS
 
 pytestmark = [
@@ -87,15 +86,18 @@ async def test_restoring_stables_template_loses_no_request(by: Provider) -> None
         assert m.meter.cuts == []
 
 
-async def test_restoring_stables_template_in_mid_promotion_fails_no_request(by: Provider) -> None:
+@pytest.mark.parametrize("tag", ["v1", "v3"])
+async def test_another_template_in_mid_promotion_fails_no_request(by: Provider, tag: str) -> None:
     async with metered(*TWO, replicas=4, by=by) as m:
         await m.release(2)
         m.world.approve()
         await m.world.until(lambda: "v2" in m.world.groups().values(), "a renewed group")
-        m.world.set_image("v1")
-        await m.world.until_state("Healthy", 1200)
-        await m.settled()
-        assert set(m.world.groups().values()) == {"v1"}
+        m.world.set_image(tag)
+        if tag == "v3":
+            await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
+            await m.step(1)
+        await m.finish()
+        assert set(m.world.groups().values()) == {tag}
         assert m.meter.failures == []
 
 
@@ -150,6 +152,20 @@ async def test_a_canary_deleted_by_hand_goes_when_its_requests_have_ended(by: Pr
         m.assert_unharmed()
 
 
+async def test_a_batch_release_deleted_by_hand_takes_its_canary_when_its_requests_have_ended(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(2)
+        await world.sleep(40)
+        before, asked = world.leader_uids(CANARY), world.now
+        world.delete(world.RECORD, NAME)
+        await world.until(lambda: not before.items() & world.leader_uids(CANARY).items(), "the canary is gone")
+        assert (world.now - asked).total_seconds() >= 33, "grace and drain"
+        await m.step(2)
+        assert await m.shares() == shared(0.5)
+        m.assert_unharmed()
+
+
 @pytest.mark.parametrize("groups", [2, 4])
 async def test_a_header_step_may_be_the_last(by: Provider, groups: int) -> None:
     async with metered({**HEADER, "replicas": groups}, replicas=4, by=by) as m:
@@ -189,7 +205,9 @@ async def test_a_paused_promotion_loses_no_request(by: Provider, groups: int) ->
         )
         world.patch_rollout({"strategy": {"paused": True}})
         await world.sleep(300)
-        assert await m.shares() == (NEW_ONLY if groups == 4 else shared(0.5))
+        # Who does not come by the route follows the stable Service.
+        users, direct = (NEW_ONLY, NEW_ONLY) if groups == 4 else (shared(0.5), STABLE_ONLY)
+        assert await m.all_shares() == {"users": users, "tagged": users, "direct": direct}
         world.patch_rollout({"strategy": {"paused": False}})
         await m.finish()
         m.assert_unharmed()

@@ -10,6 +10,7 @@ import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, LWS_NAME, SERVICES
 from rollout_lws.rollout.reasons import Reason
+from tests.scenarios.metered import HEADER
 from tests.scenarios.obstacles import (
     Act,
     a_canary,
@@ -43,7 +44,6 @@ from tests.scenarios.routed import (
     routed_at_rest,
 )
 from tests.scenarios.stories import waiting_for_approval
-from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.told import assert_stalled
 from tests.scenarios.world import NAME, NAMESPACE, World
 

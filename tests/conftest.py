@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("the longer lanes")
     group.addoption("--one-in", type=int, default=1, metavar="N", help="tell one in N variants of each long test")
     group.addoption("--seed", default="", help="any text: which of the variants --one-in and one_in(n) tell")
+    group.addoption("--each-change", action="store_true", help="the controller of each story decides on each change")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,6 +13,9 @@ from collections.abc import Iterable
 
 import pytest
 
+#: One story in so many has a controller that decides on each change.
+ONE_IN_SEES_EACH_CHANGE = 4
+
 
 def left_out(variants: Iterable[str], one_in: int, seed: str) -> frozenset[str]:
     """Those of ``variants`` (node IDs) that a run with ``seed`` does not tell. Of each test at least one is told, and a
@@ -21,9 +24,7 @@ def left_out(variants: Iterable[str], one_in: int, seed: str) -> frozenset[str]:
     tests: defaultdict[str, list[str]] = defaultdict(list)
     for each in variants:
         tests[each.partition("[")[0]].append(each)
-    drawn = (
-        sorted(each, key=lambda node: hashlib.sha256(f"{seed} {node}".encode()).digest()) for each in tests.values()
-    )
+    drawn = (sorted(each, key=lambda node: _digest(node, seed)) for each in tests.values())
     return frozenset(node for each in drawn for node in each[-(-len(each) // one_in) :])
 
 
@@ -34,3 +35,22 @@ def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
     out = left_out(long, one_in, str(config.getoption("--seed")))
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
     items[:] = [item for item in items if item.nodeid not in out]
+
+
+def sees_each_change(item: pytest.Item) -> bool:
+    """Whether the controller of the story ``item`` decides on each change. Those marked ``each_change`` and those that
+    are long themselves always do, of all others one in ``ONE_IN_SEES_EACH_CHANGE``.
+    """
+    marks = {mark.name for mark in item.iter_markers()}
+    if "each_change" in marks or ("long" in marks and "one_in" not in marks):
+        return True
+    return bool(item.config.getoption("--each-change")) or drawn(item.nodeid, str(item.config.getoption("--seed")))
+
+
+def drawn(node: str, seed: str) -> bool:
+    """Whether ``seed`` draws the story ``node`` as one whose controller decides on each change."""
+    return not int(_digest(node, seed), 16) % ONE_IN_SEES_EACH_CHANGE
+
+
+def _digest(node: str, seed: str) -> str:
+    return hashlib.sha256(f"{seed} {node}".encode()).hexdigest()

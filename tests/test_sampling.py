@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sampling import left_out
+from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out
 
 STORIES = [f"a.py::test_kills[{part}]" for part in range(7)] + ["b.py::test_day", "c.py::test_style[x]"]
 
@@ -22,3 +22,9 @@ def test_each_seed_draws_others_and_the_same_seed_the_same() -> None:
 
 def test_a_test_without_variants_is_always_told() -> None:
     assert not any("b.py::test_day" in left_out(STORIES, 3, str(seed)) for seed in range(20))
+
+
+def test_each_story_has_a_controller_that_sees_each_change_with_one_seed_in_so_many() -> None:
+    for node in STORIES:
+        told = sum(drawn(node, str(seed)) for seed in range(400))
+        assert told == pytest.approx(400 / ONE_IN_SEES_EACH_CHANGE, rel=0.4)

@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.sampling import sees_each_change
 from tests.scenarios.world import World
+
+
+@pytest.fixture(autouse=True)
+def _pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In how much detail the controller of this story's worlds sees what happens."""
+    monkeypatch.setattr(World, "each_change", sees_each_change(request.node))
 
 
 @pytest.fixture

@@ -173,6 +173,7 @@ BACK = (
 )
 
 
+@pytest.mark.each_change
 @tells(
     {Reason.ROLLING_BACK: "closing the window", Reason.DEADLINE: BACK},
     {EventReason.ROLLING_BACK: "back to the stable version: wrong prompts", EventReason.STALLED: BACK},

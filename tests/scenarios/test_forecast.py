@@ -136,6 +136,7 @@ async def approved(world: World, index: int) -> None:
 SOME = [case if number % 5 == 0 else pytest.param(case, marks=pytest.mark.long) for number, case in enumerate(CASES)]
 
 
+@pytest.mark.each_change
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", SOME, ids=str)
 async def test_a_release_takes_what_its_preview_says(case: Case) -> None:

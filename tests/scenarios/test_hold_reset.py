@@ -58,6 +58,7 @@ async def test_who_applies_a_partition_again_and_again_never_loses_the_hold(
     assert world.status.get("message", "") == ""
 
 
+@pytest.mark.each_change
 async def test_a_tool_that_insists_is_left_alone_and_the_hold_comes_back_for_the_next_version(world: World) -> None:
     await resting(world)
     await waiting_for_approval(world)

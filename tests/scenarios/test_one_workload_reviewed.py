@@ -103,6 +103,7 @@ async def test_a_surge_window_outlives_an_edit_of_the_strategy(world: World) -> 
     assert world.groups() == SURGE.new(1)
 
 
+@pytest.mark.each_change
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_a_contested_release_that_rolls_by_itself_fails_no_request(style: Style) -> None:

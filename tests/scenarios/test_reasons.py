@@ -47,6 +47,7 @@ V1, V2 = "fcbccmmmkf", "jjghfhdkb"
 # On the way
 
 
+@pytest.mark.each_change
 @tells(
     {
         Reason.WAITING_FOR_LWS: "waiting for the LeaderWorkerSet controller to act on llama",

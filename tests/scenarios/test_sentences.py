@@ -140,6 +140,7 @@ def _without_sentences(value: Any) -> Any:
     return _MOMENT.sub(r"\1", value) if isinstance(value, str) else value
 
 
+@pytest.mark.each_change
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("act", "capacity"),

@@ -108,6 +108,7 @@ async def test_a_share_taken_from_a_lost_canary_does_not_come_back_when_stable_i
         world.raise_errors()
 
 
+@pytest.mark.each_change
 async def test_an_lws_replaced_in_one_moment_leaves_all_requests_with_the_canary_until_it_is_ready() -> None:
     async with metered(HALF, replicas=4) as m:
         world = m.world

@@ -195,6 +195,7 @@ async def test_what_a_rollout_that_is_gone_had_borrowed_is_given_back_before_its
         assert (len(m.meter.failures), m.cuts) == (failed, [])
 
 
+@pytest.mark.each_change
 async def test_groups_that_roll_natively_are_reached_where_a_rollout_that_is_gone_had_pinned_the_old_ones() -> None:
     async with metered({"replicas": 1, "pause": {}}, replicas=4, words={"capacity": "InPlace"}) as m:
         world = m.world

@@ -54,6 +54,9 @@ __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
 ROUTING = frozenset({HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES})
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000
+#: As long as a controller waits that decides only when everything has happened that happens at once; no timer is as
+#: short.
+AN_INSTANT = 1e-6
 
 
 def as_sent(write: Create) -> Create:
@@ -70,6 +73,9 @@ class World(User, Waits):
     """One cluster, one LWS ``llama``, one Rollout ``llama`` (or ``name``), and the decision loop."""
 
     LWS, ROLLOUT, RECORD = LEADER_WORKER_SETS, ROLLOUTS, batch_releases()
+    #: Whether the controller decides on each single change, as one that is faster than all others, or once on all
+    #: changes of an instant, as one that is slower. Both come to the same end; the first sees more of what is between.
+    each_change = True
 
     def __init__(self, options: Options | None = None, name: str = NAME) -> None:
         self.name = name
@@ -145,7 +151,8 @@ class World(User, Waits):
     def _wake(self) -> None:
         if self.running and not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._reconcile)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._reconcile) if self.each_change else loop.call_later(AN_INSTANT, self._reconcile)
 
     def _reconcile(self) -> None:
         self._scheduled = False

@@ -11,7 +11,7 @@ from tests.scenarios.world import World
 
 
 @pytest.fixture(autouse=True)
-def _pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """In how much detail the controller of this story's worlds sees what happens."""
     monkeypatch.setattr(World, "each_change", sees_each_change(request.node))
 

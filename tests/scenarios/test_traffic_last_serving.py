@@ -9,7 +9,6 @@ from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, WHO, Metered, metered
 from tests.scenarios.routed import ROUTE, share
 from tests.scenarios.stories import CANARY
-from tests.scenarios.test_traffic_meter_losses import gone_with_a_node
 from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -22,7 +21,7 @@ def lose(m: Metered, lws: str) -> float:
     """All groups of an LWS at once; gives the moment."""
     m.world.checks.clear()
     for group in m.world.groups(lws):
-        gone_with_a_node(m.world, f"{lws}-{group}")
+        m.lose(f"{lws}-{group}")
     return m.world.server.clock()
 
 
@@ -45,7 +44,7 @@ async def test_stable_groups_stay_when_the_canary_is_lost_as_all_of_them_are_to_
         await world.until(lambda: partition(world) == 0, "the window of all groups")
         world.checks.clear()
         for group in range(lost):
-            gone_with_a_node(world, f"{CANARY}-{group}")
+            m.lose(f"{CANARY}-{group}")
         at = world.server.clock()
         await world.until(lambda: partition(world) > 0, "the window is closed", 5)
         assert sum(told == "v1" for told in world.groups().values()) >= 3, world.groups()

@@ -1,16 +1,5 @@
 """Worlds of doctor's stories run in virtual time, as those of releases do."""
 
-from __future__ import annotations
+from tests.scenarios.conftest import pace, world
 
-from collections.abc import AsyncIterator
-
-import pytest
-
-from tests.scenarios.world import World
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    made = World()
-    yield made
-    made.close()
+__all__ = ["pace", "world"]

@@ -180,7 +180,7 @@ def test_what_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
         {**each, name: {**each[name], **change} if change else {}} for each in (SERVICE, ROUTE, INGRESS, POOLS[1])
     )
     before = listing()
-    unchanged = given_back(before, before, EVERY.borrowed)
+    unchanged = given_back(before, before, EVERY.managed)
     assert (unchanged.passed, unchanged.detail) == (
         True,
         "Service llama-api, HTTPRoute llama, Ingress llama, InferencePool old, InferencePool new",
@@ -191,8 +191,8 @@ def test_what_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
         (listing(ingress=ingress), "Ingress llama"),
         (listing(pools=(POOLS[0], pool)), "InferencePool new"),
     ):
-        assert given_back(before, after, EVERY.borrowed).detail == f"changed: {what}"
-    assert not given_back(before, {kind: {} for kind in before}, ROUTING.borrowed).passed
+        assert given_back(before, after, EVERY.managed).detail == f"changed: {what}"
+    assert not given_back(before, {kind: {} for kind in before}, ROUTING.managed).passed
 
 
 def test_requests_are_answered_once_an_endpoint_slice_lists_a_pod() -> None:

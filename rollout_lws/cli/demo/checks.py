@@ -160,12 +160,12 @@ def _held(lws: Object, api_group: str) -> Check:
     return Check(rolling.get("partition") == HOLD and marked, "the hold is in place", said)
 
 
-def given_back(before: Listing, after: Listing, borrowed: Iterable[tuple[str, str]]) -> Check:
-    """The routing objects in ``borrowed``, by kind and name, have their original spec, labels and annotations."""
-    every = [f"{kind} {name}" for kind, name in borrowed]
+def given_back(before: Listing, after: Listing, managed: Iterable[tuple[str, str]]) -> Check:
+    """The routing objects in ``managed``, by kind and name, have their original spec, labels and annotations."""
+    every = [f"{kind} {name}" for kind, name in managed]
     changed = [
         f"{kind} {name}"
-        for kind, name in borrowed
+        for kind, name in managed
         if _written(before[kind].get(name)) != _written(after[kind].get(name))
     ]
     said = f"changed: {', '.join(changed)}" if changed else ", ".join(every)

@@ -203,7 +203,7 @@ class _Player:
         workloads = {each.object["metadata"]["name"] for each in self._events if each.resource == LEADER_WORKER_SETS}
         judged = checks.end_state(before, after, lost, workloads - {plan.workload_name}, expected)
         if self._routing is not None:
-            judged.append(checks.given_back(before, after, self._routing.borrowed))
+            judged.append(checks.given_back(before, after, self._routing.managed))
         if requests is not None:
             judged += requests_checks(requests.stop(), expected="old" if aborts else "new")
         return judged

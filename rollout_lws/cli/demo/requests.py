@@ -37,7 +37,7 @@ class Routing:
         return ("HTTPRoute", self.route) if self.route else ("Ingress", self.ingress)
 
     @property
-    def borrowed(self) -> list[tuple[str, str]]:
+    def managed(self) -> list[tuple[str, str]]:
         """All objects that a release changes and has to give back, by kind and name."""
         named = [("Service", self.service), ("HTTPRoute", self.route), ("Ingress", self.ingress)]
         return [each for each in (*named, *(("InferencePool", name) for name in self.pools)) if each[1]]

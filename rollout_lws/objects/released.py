@@ -62,7 +62,11 @@ WITH_WORKERS = RELEASED[LEADER_WORKER_SETS]
 
 def labels_among(labels: Mapping[str, str | None]) -> PodLabels | None:
     """The names for the kind whose workload is named among ``labels``, of an object or a selector; None without one."""
-    return next((each for each in RELEASED.values() if labels.get(each.workload)), None)
+    # A plain loop, since each rule asks for each pod.
+    for each in RELEASED.values():
+        if labels.get(each.workload):
+            return each
+    return None
 
 
 def workload_among(labels: Mapping[str, str | None]) -> str:

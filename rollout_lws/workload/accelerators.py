@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import Group
+from rollout_lws.workload.groups import Group, worker_pods
 
 
 def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
@@ -17,7 +17,7 @@ def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
     of_leader, of_worker = version.accelerators_of_pods
     if not of_leader and not of_worker:
         return {}
-    known = [pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader]
+    known = worker_pods(facts).get(group.index, ())
     workers = sum(pod.holds_its_node for pod in known)
     leaders = int(group.leader.holds_its_node)
     if leaders and not (facts.workload.leaders_first and group.workers is None):

@@ -6,9 +6,11 @@ readiness is computed here, per group, from leader pods and worker StatefulSets.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 
 from rollout_lws.objects.resources import LWS_PREFIX
 from rollout_lws.objects.scaling import whole_number
@@ -23,6 +25,7 @@ class Group:
     """One group. ``ready_since`` is when its last part became ready, None while it is not."""
 
     index: str
+    revision: str
     leader: Pod
     workers: StatefulSet | None
     ready_since: datetime | None
@@ -36,10 +39,6 @@ class Group:
     def size(self) -> int | None:
         """Number of pods, from LWS's annotation on the leader pod; None while that annotation is not a number."""
         return _size(self.leader)
-
-    @property
-    def revision(self) -> str:
-        return self.leader.revision
 
     @property
     def uid(self) -> str:
@@ -62,17 +61,32 @@ def groups(facts: Facts) -> tuple[Group, ...]:
     """All groups of an LWS by ordinal, surge groups included; a group without a leader pod does not exist."""
     workers = {owner.uid: each for each in facts.worker_sets if (owner := each.metadata.controller) is not None}
     # A terminating leader and its replacement have the same name, so there is at most one pod per index.
-    found = [group_of(leader, workers.get(leader.metadata.uid), facts.pods) for leader in facts.leaders]
+    pods = worker_pods(facts)
+    found = [group_of(leader, workers.get(leader.metadata.uid), pods) for leader in facts.leaders]
     return tuple(sorted(found, key=lambda group: (group.ordinal, group.index)))
 
 
-def group_of(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...] = ()) -> Group:
-    """The group of a leader and its worker StatefulSet; ``pods`` give a more exact time since when it is ready."""
+@lru_cache(maxsize=16)
+def worker_pods(facts: Facts) -> Mapping[str, tuple[Pod, ...]]:
+    """The known pods of groups besides their leaders, by the group's index."""
+    found: dict[str, list[Pod]] = {}
+    for pod in facts.pods:
+        if not pod.is_leader:
+            found.setdefault(pod.group_index, []).append(pod)
+    return {index: tuple(pods) for index, pods in found.items()}
+
+
+def group_of(
+    leader: Pod, workers: StatefulSet | None, pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
+) -> Group:
+    """The group of a leader and its worker StatefulSet; ``pods``, the workers by group, give a more exact time since
+    when it is ready.
+    """
     index = leader.group_index or leader.metadata.name.rpartition("-")[2]
-    return Group(index, leader, workers, _ready_since(leader, workers, index, pods))
+    return Group(index, leader.revision, leader, workers, _ready_since(leader, workers, pods.get(index, ())))
 
 
-def _ready_since(leader: Pod, workers: StatefulSet | None, index: str, pods: tuple[Pod, ...]) -> datetime | None:
+def _ready_since(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...]) -> datetime | None:
     since = leader.ready_since
     size = _size(leader)
     if since is None or size is None:
@@ -82,7 +96,7 @@ def _ready_since(leader: Pod, workers: StatefulSet | None, index: str, pods: tup
     if workers is None or workers.metadata.terminating or not _complete(workers, leader.revision, size - 1):
         return None
     # The StatefulSet does not report since when its pods are ready; the pods do, where they are watched.
-    moments = [pod.ready_since for pod in pods if pod.group_index == index and not pod.is_leader]
+    moments = [pod.ready_since for pod in pods]
     return max([since, *(moment for moment in moments if moment is not None)])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerStatus, Pod
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import Group
+from rollout_lws.workload.groups import Group, worker_pods
 
 #: Reasons of groups that are still starting up normally.
 ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
@@ -85,7 +85,7 @@ def name_of(pod: Pod) -> str:
 
 def pods_of(facts: Facts, group: Group) -> tuple[Pod, ...]:
     """The known leader and workers of a group."""
-    return (group.leader, *(pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader))
+    return (group.leader, *worker_pods(facts).get(group.index, ()))
 
 
 def last_failure(facts: Facts, group: Group) -> Failure | None:

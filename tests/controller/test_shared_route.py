@@ -126,8 +126,8 @@ async def shared() -> AsyncIterator[Shared]:
         create_model(server, name)
     async with controlled(server):
         await asyncio.sleep(60)
-    clients = [Client(name, route="models", path=f"/{name}/v1", keep_alive=0) for name in MODELS]
-    meter = TrafficMeter(server, [*clients, Client("both", route="models", path="/v1", keep_alive=0)])
+    clients = [Client(name, route="models", path=f"/{name}/v1") for name in MODELS]
+    meter = TrafficMeter(server, [*clients, Client("both", route="models", path="/v1")])
     meter.start()
     yield Shared(server, meter)
     meter.stop()

@@ -212,12 +212,10 @@ async def test_a_workload_that_is_deleted_takes_its_streams_along() -> None:
         assert len(causes(meter)) == 4
 
 
-async def test_clients_inside_follow_a_selector_within_a_connection() -> None:
+async def test_clients_inside_follow_a_selector() -> None:
     async with serving() as (server, meter):
         server.patch(SERVICES, NAMESPACE, "llm-api", {"spec": {"selector": {LWS_NAME: "llm-canary"}}})
-        await asyncio.sleep(31)
-        assert 0.4 < meter.now("inside")["llm"] < 0.6
-        await asyncio.sleep(31)
+        await asyncio.sleep(5)
         assert meter.now("inside") == {"llm-canary": 1.0}
         assert meter.failures == []
 

@@ -39,9 +39,9 @@ WHO = ("users", "tagged", "direct")
 
 def clients(by: Provider) -> tuple[Client, ...]:
     return (
-        Client("users", keep_alive=0, **by.entry),
-        Client("tagged", keep_alive=0, headers={"x-canary": "yes"}, **by.entry),
-        Client("direct", service=SERVICE, keep_alive=0),
+        Client("users", **by.entry),
+        Client("tagged", headers={"x-canary": "yes"}, **by.entry),
+        Client("direct", service=SERVICE),
     )
 
 

@@ -260,7 +260,7 @@ async def test_no_request_is_lost_in_a_promotion_be_it_by_the_route_or_by_the_se
     world = World(Options(timing=Timing(terminate_after=ending)))
     before = await routed_at_rest(world, {"replicas": groups, "traffic": "50%", "pause": {}}, replicas=replicas)
     await waiting_for_approval(world)
-    clients = Client("users", route=ROUTE, keep_alive=0), Client("inside", service=SERVICE, keep_alive=0)
+    clients = Client("users", route=ROUTE), Client("inside", service=SERVICE)
     meter = TrafficMeter(world.server, clients, seed=3, drain=30)
     meter.start()
     await world.sleep(60)

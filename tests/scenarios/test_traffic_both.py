@@ -40,8 +40,8 @@ async def metered_by_both(*steps: dict[str, Any]) -> AsyncIterator[tuple[Metered
     """Requests by the Ingress and past both are measured by the first meter, those by the route by the second."""
     async with metered(*steps, replicas=4, by=BY_INGRESS, **ROUTE_TOO) as m:
         clients = (
-            Client("users", route=ROUTE, keep_alive=0),
-            Client("tagged", route=ROUTE, headers={"x-canary": "yes"}, keep_alive=0),
+            Client("users", route=ROUTE),
+            Client("tagged", route=ROUTE, headers={"x-canary": "yes"}),
         )
         ours = m.meter
         by_route = TrafficMeter(m.world.server, clients, drain=STREAM, lag=LAG)

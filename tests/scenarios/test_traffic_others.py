@@ -92,7 +92,7 @@ async def test_who_uses_such_a_service_is_served_through_a_promotion_that_goes_b
         world = m.world
         make(world, SERVICES, "llama-internal", spec={"selector": ONLY_OLD, "ports": [{"port": 80}]})
         await world.rest()
-        meter = TrafficMeter(world.server, [Client("unlisted", service="llama-internal", keep_alive=0)], lag=LAG)
+        meter = TrafficMeter(world.server, [Client("unlisted", service="llama-internal")], lag=LAG)
         meter.start()
         await m.release()
         world.checks.append(at_most_down(1))

@@ -1,4 +1,4 @@
-"""A traffic meter: where requests go in a cluster, by weights, endpoints and connections, and which fail or are cut.
+"""A traffic meter: where requests go in a cluster, by weights and endpoints, and which fail or are cut.
 
 It computes data planes exactly, as continuous flows: a story can state each version's share without any requests.
 """

@@ -1,13 +1,12 @@
-"""One client's requests, connections and streams over time, in intervals without changes."""
+"""One client's requests and streams over time, in intervals without changes."""
 
 from __future__ import annotations
 
 from rollout_lws.sandbox.meter.client import Client
-from rollout_lws.sandbox.meter.connections import Connections
 from rollout_lws.sandbox.meter.data_plane import DataPlane
 from rollout_lws.sandbox.meter.fleet import Cause, Fleet, Pod
 from rollout_lws.sandbox.meter.records import Book
-from rollout_lws.sandbox.meter.split import Target, reads, split
+from rollout_lws.sandbox.meter.split import Split, Target, reads, split
 
 
 class Flow:
@@ -17,25 +16,24 @@ class Flow:
         self.client, self.book = client, Book(client.name)
         self.plane = DataPlane(f"{seed}/{client.name}", lag)
         self.kinds = reads(client)
-        self.connections = Connections(0.0, 0.0, {})
+        self.spread: Split = {}
         self._fleet, self._drain, self._lag = fleet, drain, lag
         self._now = 0.0
 
     def begin(self, now: float) -> None:
-        """Open the connections with the data plane's current state."""
+        """Send requests by the data plane's current state."""
         self._now = now
-        self.connections = Connections(self.client.connection_seconds, now, split(self.plane.seen, self.client))
+        self.spread = split(self.plane.seen, self.client)
 
     def pass_time(self, until: float) -> None:
         """Account for the time up to ``until``."""
         while True:
-            planned = (until, self.plane.due, self.connections.due)
-            end = max(self._now, min(moment for moment in planned if moment is not None))
+            end = max(self._now, until if self.plane.due is None else min(until, self.plane.due))
             self._account(self._now, end)
             self._now = end
-            self.connections.pass_time(end)
             if self.plane.see(end):
-                self._choose()
+                chosen = split(self.plane.seen, self.client)
+                self.spread = self.spread if chosen == self.spread else chosen
             if end >= until:
                 return
 
@@ -45,28 +43,11 @@ class Flow:
         if share:
             self.book.cut(now, share, pod, cause)
 
-    def disconnect(self, uid: str, now: float) -> None:
-        """Handle a deleted pod: the next request of each connection to it fails and reopens the connection."""
-        kept = self.connections.spread.get(Target(uid))
-        if kept and self.client.connection_seconds:
-            unfit = self._fleet.unfit(uid)
-            cause = None if unfit is None else unfit.cause
-            reason = "a kept connection led to a pod that is gone"
-            self.book.failed(now, now, float(kept), reason, self._fleet.pod(uid), cause)
-            self._choose()
-
-    def _choose(self) -> None:
-        self.connections.choose(split(self.plane.seen, self.client), self._hopeless)
-
-    def _hopeless(self, target: Target) -> bool:
-        return not target.uid or self._fleet.gone(target.uid)
-
     def _account(self, start: float, end: float) -> None:
         if end <= start:
             return
-        spread = self.connections.spread
-        self.book.sent(start, end, spread)
-        for target, share in spread.items():
+        self.book.sent(start, end, self.spread)
+        for target, share in self.spread.items():
             if not target.uid:
                 self.book.failed(start, end, float(share), target.error, None, None)
                 continue

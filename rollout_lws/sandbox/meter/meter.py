@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.index import key_of
 from rollout_lws.sandbox.meter.client import Client
@@ -74,7 +74,7 @@ class TrafficMeter:
         NOWHERE is the share without a pod. Revisions are LWS's template-revision-hashes.
         """
         self._pass_time()
-        return self._summed([(1.0, self._flows[client].connections.spread)], by)
+        return self._summed([(1.0, self._flows[client].spread)], by)
 
     def shares(self, client: str, since: float, until: float | None = None, by: By = "lws") -> dict[str, float]:
         """Like ``now``, but the mean over a period in epoch seconds; ``until`` defaults to now."""
@@ -122,8 +122,6 @@ class TrafficMeter:
         for flow in self._flows.values():
             for pod, cause in ended:
                 flow.cut(pod, cause, now)
-            if gone and event.resource == PODS:
-                flow.disconnect(event.object["metadata"]["uid"], now)
         for flow in self._reading(event.resource) if gone or told is not None else ():
             flow.plane.learn(key_of(event.resource, event.object), told, now)
 

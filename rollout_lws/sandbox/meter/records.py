@@ -16,9 +16,8 @@ NOWHERE = ""
 class Failure:
     """``share`` of a client's requests failed from ``start`` to ``end`` (epoch seconds).
 
-    If these are equal, it is the share of the client's kept connections whose next request failed. ``lws``, ``group``,
-    ``revision`` and ``pod`` name the pod that should have answered; they are empty if there is none. ``cause`` is why
-    its group could not answer, None if no group ended.
+    ``lws``, ``group``, ``revision`` and ``pod`` name the pod that should have answered; they are empty if there is
+    none. ``cause`` is why its group could not answer, None if no group ended.
     """
 
     client: str
@@ -75,14 +74,13 @@ class Book:
         made = Failure(self.client, start, end, share, reason, cause=cause)
         if pod is not None:
             made = replace(made, pod=pod.name, lws=pod.lws, group=pod.group, revision=pod.revision)
-        # Contiguous intervals belong to one failure; a failure of kept connections has no duration.
+        # Contiguous intervals belong to one failure.
         same = replace(made, start=0.0, end=0.0)
         at = self._lasting.get(same)
-        if at is not None and self.failures[at].end == start < end:
+        if at is not None and self.failures[at].end == start:
             self.failures[at] = replace(self.failures[at], end=end)
             return
-        if start < end:
-            self._lasting[same] = len(self.failures)
+        self._lasting[same] = len(self.failures)
         self.failures.append(made)
 
     def cut(self, time: float, share: float, pod: Pod, cause: Cause) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.cli.durations import parse, short
+from rollout_lws.cli.durations import short
+from rollout_lws.objects.codec.durations import parse
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias, get_args
 
 from rollout_lws.errors import UsageError
+from rollout_lws.objects.codec import durations
 from rollout_lws.objects.resources import LWS_WORKER_INDEX
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of
-from rollout_lws.sandbox.behaviours.durations import seconds
 
 PREFIX = "sandbox.rollouts.kruise.io/"
 
@@ -50,8 +50,8 @@ def script_of(pod: Object, timing: Timing) -> Script:
     def duration(name: str, default: float) -> float:
         text = annotations.get(PREFIX + name)
         try:
-            return (default if text is None else seconds(text)) / timing.speed
-        except UsageError as error:
+            return (default if text is None else durations.parse(text)) / timing.speed
+        except ValueError as error:
             raise UsageError(f"annotation {PREFIX}{name}: {error}") from None
 
     try:

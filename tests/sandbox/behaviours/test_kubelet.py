@@ -12,11 +12,10 @@ from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.base import NOTHING
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.sandbox.behaviours.durations import seconds
 from rollout_lws.sandbox.behaviours.faults import Script, Timing
 from rollout_lws.sandbox.behaviours.nodes import kubelet
 from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
-from rollout_lws.sandbox.behaviours.quantities import thousandths
+from rollout_lws.sandbox.behaviours.nodes.scheduler import thousandths
 from tests.sandbox.behaviours import world
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, leaders, lws, template
 
@@ -174,7 +173,7 @@ async def test_a_deleted_pod_is_gone_after_its_termination_time() -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("annotation", "value", "says"),
-    [("ready-after", "soon", "is not a duration"), ("fail", "Maybe", "is not one of"), ("crash-after", "0s", "more")],
+    [("ready-after", "soon", "is no duration"), ("fail", "Maybe", "is not one of"), ("crash-after", "0s", "more")],
 )
 async def test_an_annotation_that_cannot_be_read_is_told_in_the_pods_status(
     annotation: str, value: str, says: str
@@ -293,13 +292,6 @@ def test_a_status_that_the_server_filled_in_is_not_reported_again() -> None:
 )
 def test_the_life_of_a_container_is_a_function_of_its_age(age: float, wanted: Stage) -> None:
     assert stage(Script(ready_after=1.0, terminate_after=0.2, crash_after=5.0), age) == wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"), [("40s", 40.0), ("10m", 600.0), ("1h30m", 5400.0), ("200ms", 0.2), ("7", 7.0), ("0.5", 0.5)]
-)
-def test_durations_are_read(text: str, wanted: float) -> None:
-    assert seconds(text) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("8", 8000), ("500m", 500), ("2Gi", 2 * 2**30 * 1000), ("1k", 10**6)])

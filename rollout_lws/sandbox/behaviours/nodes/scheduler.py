@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from rollout_lws.errors import UsageError
+from rollout_lws.objects.quantities import exact
 from rollout_lws.objects.resources import NODES, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.sandbox.admission.metadata import timestamp
@@ -24,7 +26,6 @@ from rollout_lws.sandbox.behaviours.base import (
 )
 from rollout_lws.sandbox.behaviours.faults import Timing, script_of
 from rollout_lws.sandbox.behaviours.nodes.affinity import ANYWHERE, Placement, placement, terms
-from rollout_lws.sandbox.behaviours.quantities import amounts
 
 ACCELERATOR = "nvidia.com/gpu"
 
@@ -146,7 +147,7 @@ class Scheduler:
         )
 
     def _free(self, item: Object) -> Free:
-        total = amounts((item.get("status") or {}).get("allocatable"))
+        total = _amounts((item.get("status") or {}).get("allocatable"))
         used = self._used.get(item["metadata"]["name"], Counter())
         left = {name: value - used[name] for name, value in total.items()}
         return Free(item["metadata"]["name"], labels_of(item), left, not item["spec"].get("unschedulable"))
@@ -230,4 +231,19 @@ def _container(container: Mapping[str, Any]) -> dict[str, int]:
     resources = container.get("resources") or {}
     if not resources:
         return {}
-    return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _amounts(resources: Mapping[str, object] | None) -> dict[str, int]:
+    """Amounts of resources in thousandths, so that sums have no rounding errors; UsageError for an invalid one."""
+    return {name: thousandths(str(value)) for name, value in (resources or {}).items()}
+
+
+@lru_cache(maxsize=512)
+def thousandths(text: str) -> int:
+    """The quantity times 1000, rounded up; UsageError when it is invalid."""
+    try:
+        number = exact(text) * 1000
+    except ValueError as error:
+        raise UsageError(f"{error}: write for example 500m, 2 or 16Gi") from None
+    return int(number.to_integral_value(rounding="ROUND_CEILING"))

@@ -264,17 +264,29 @@ async def test_a_gateway_is_programmed() -> None:
         assert brief(conditions) == {"Accepted": "True Accepted 1", "Programmed": "True Programmed 1"}
 
 
-async def test_a_pool_is_a_backend_once_it_exists() -> None:
+async def test_a_pool_is_told_of_while_a_route_refers_to_it() -> None:
     async with cluster() as server:
         gateway(server)
         picker = {"name": "epp", "port": {"number": 9002}}
         spec = {"selector": {"matchLabels": {"a": "b"}}, "targetPorts": [{"number": 80}], "endpointPickerRef": picker}
-        route(server, {"group": INFERENCE_POOLS.group, "kind": "InferencePool", "name": "llama"})
+        ref = {"group": INFERENCE_POOLS.group, "kind": "InferencePool", "name": "llama"}
+        route(server, ref)
         await asyncio.sleep(0.3)
         assert told(server)["front"]["ResolvedRefs"] == "False BackendNotFound 1"
         server.create(INFERENCE_POOLS, {"metadata": meta("llama"), "spec": spec})
         await asyncio.sleep(0.3)
         assert told(server) == {"front": fine(1)}
+        unpicked = {"Accepted": "True Accepted 1", "ResolvedRefs": "False InvalidExtensionRef 1"}
+        assert told(server, INFERENCE_POOLS) == {"front": unpicked}
+        service(server, "epp", 9002)
+        await asyncio.sleep(0.3)
+        assert told(server, INFERENCE_POOLS) == {"front": fine(1)}
+        annotate(server, refuse_routes="no")
+        await asyncio.sleep(0.3)
+        assert told(server, INFERENCE_POOLS)["front"]["Accepted"] == "False HTTPRouteNotAccepted 1"
+        server.delete(HTTP_ROUTES, NAMESPACE, "llama")
+        await asyncio.sleep(0.3)
+        assert told(server, INFERENCE_POOLS) == {}
 
 
 async def test_a_route_that_goes_within_the_lag_is_no_error() -> None:

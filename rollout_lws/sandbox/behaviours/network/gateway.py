@@ -14,11 +14,11 @@ from rollout_lws.sandbox.behaviours.network.gateway_status import Reference
 
 _Told: TypeAlias = list[gateway_status.Entry]
 
-_OURS = {resource.kind: resource for resource in (GATEWAYS, HTTP_ROUTES)}
+_OURS = {resource.kind: resource for resource in (GATEWAYS, HTTP_ROUTES, INFERENCE_POOLS)}
 
 
 class Gateways:
-    """Reconciles Gateways and routes; Services and pools trigger them when created, deleted or given other ports.
+    """Reconciles Gateways, routes and pools; a Service triggers them when created, deleted or given other ports.
 
     ``lag`` is the number of seconds between a change and the status update for it; a further change within that time
     restarts it if it changes the new status.
@@ -31,27 +31,38 @@ class Gateways:
         self._users: dict[Reference, dict[Key, None]] = {}
         self._due: dict[Key, tuple[_Told, float]] = {}
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:
         resource = change.resource
-        if resource in (SERVICES, INFERENCE_POOLS):
+        if resource == SERVICES:
             return self._using(change) if _moved(change) else ()
         if resource == GATEWAYS:
-            return (_key(resource, change.object), *self._using(change))
-        if resource != HTTP_ROUTES:
+            return dict.fromkeys((_key(resource, change.object), *self._below(change, view)))
+        if resource not in (HTTP_ROUTES, INFERENCE_POOLS):
             return ()
         self._relate(change)
-        return (_key(resource, change.object),)
+        own = _key(resource, change.object)
+        if resource == INFERENCE_POOLS:
+            return dict.fromkeys((own, *self._using(change)))
+        versions = [item for item in (change.object, change.previous) if item is not None]
+        return dict.fromkeys((own, *(key for route in versions for key in _pools(route))))
 
     def _relate(self, change: Change) -> None:
         """Index references by target, so that a change leads to the objects that refer to it."""
         key = _key(change.resource, change.object)
-        for reference in _references(change.previous):
+        for reference in _references(change.resource, change.previous):
             self._users.get(reference, {}).pop(key, None)
-        for reference in _references(None if change.deleted else change.object):
+        for reference in _references(change.resource, None if change.deleted else change.object):
             self._users.setdefault(reference, {})[key] = None
 
     def _using(self, change: Change) -> list[Key]:
         return list(self._users.get((change.resource, *key_of(change.object)), ()))
+
+    def _below(self, change: Change, view: View) -> Iterator[Key]:
+        """A Gateway's routes and their pools."""
+        for key in self._using(change):
+            yield key
+            route = view.get(HTTP_ROUTES, *key[1:])
+            yield from _pools(route) if route is not None else ()
 
     def decide(self, key: Key, view: View, now: float) -> Outcome:
         resource = _OURS[key[0]]
@@ -60,7 +71,7 @@ class Gateways:
             self._due.pop(key, None)
             return NOTHING
         known = _told(resource, found)
-        wanted = gateway_status.of_gateway(found) if resource == GATEWAYS else gateway_status.of_route(found, view)
+        wanted = self._wanted(resource, found, view)
         if _timeless(resource, known) == _timeless(resource, wanted):
             self._due.pop(key, None)
             return NOTHING
@@ -77,21 +88,41 @@ class Gateways:
             status = {"parents": gateway_status.timed_entries(wanted, known, now)}
         return Outcome((Patch(resource, key[1], key[2], {"status": status}, "seen by the Gateway", None, "status"),))
 
+    def _wanted(self, resource: Resource, found: Object, view: View) -> _Told:
+        if resource == GATEWAYS:
+            return gateway_status.of_gateway(found)
+        if resource == HTTP_ROUTES:
+            return gateway_status.of_route(found, view)
+        users = self._users.get((INFERENCE_POOLS, *key_of(found)), ())
+        routes = (view.get(HTTP_ROUTES, *key[1:]) for key in users)
+        return gateway_status.of_pool(found, [route for route in routes if route is not None], view)
+
 
 def _key(resource: Resource, obj: Object) -> Key:
     return (resource.kind, *key_of(obj))
 
 
-def _references(route: Object | None) -> Iterator[Reference]:
-    """The Gateways and backends of a route."""
-    if route is not None:
-        yield from (gateway for _, gateway in gateway_status.parents(route))
-        backends = (gateway_status.backend(ref, key_of(route)[0]) for ref in gateway_status.backend_refs(route))
-        yield from (meant for meant in backends if meant is not None)
+def _references(resource: Resource, obj: Object | None) -> Iterator[Reference]:
+    if obj is None:
+        return
+    if resource == INFERENCE_POOLS:
+        service = gateway_status.picker(obj)
+        yield from () if service is None else (service,)
+        return
+    yield from (gateway for _, gateway in gateway_status.parents(obj))
+    for ref in gateway_status.backend_refs(obj):
+        meant = gateway_status.backend(ref, key_of(obj)[0])
+        yield from () if meant is None else (meant,)
+
+
+def _pools(route: Object) -> Iterator[Key]:
+    for resource, namespace, name in _references(HTTP_ROUTES, route):
+        if resource == INFERENCE_POOLS:
+            yield resource.kind, namespace, name
 
 
 def _moved(change: Change) -> bool:
-    """Whether a change of a Service or pool can change the status of objects that refer to it."""
+    """Whether a change of a Service can change the status of objects that refer to it."""
     if change.deleted or change.previous is None:
         return True
     return bool(change.object["spec"].get("ports") != change.previous["spec"].get("ports"))

@@ -1,4 +1,4 @@
-"""The status of Gateways and routes: conditions with the reasons of Gateway API.
+"""The status of Gateways, routes and pools: conditions with the reasons of Gateway API.
 
 A route's conditions depend on whether the Gateway exists, its listeners' names, ports and allowed namespaces, and
 whether its backends exist. Hostnames, filters and route kinds are not evaluated.
@@ -6,7 +6,7 @@ whether its backends exist. Hostnames, filters and route kinds are not evaluated
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, NAMESPACES, SERVICES, Resource
@@ -47,6 +47,14 @@ def backend_refs(route: Object) -> Iterator[Mapping[str, Any]]:
         yield from rule.get("backendRefs") or ()
 
 
+def picker(pool: Object) -> Reference | None:
+    """The Service of a pool's endpoint picker."""
+    ref = pool["spec"].get("endpointPickerRef")
+    if not ref or (ref["group"], ref["kind"]) != (SERVICES.group, SERVICES.kind):
+        return None
+    return SERVICES, pool["metadata"]["namespace"], ref["name"]
+
+
 def silent(gateway: Object) -> bool:
     return annotations_of(gateway).get(SILENT) == "true"
 
@@ -72,6 +80,28 @@ def of_route(route: Object, view: View) -> list[Entry]:
             entries += [each for each in known if each.get("controllerName") == CONTROLLER and each["parentRef"] == ref]
         else:
             entries.append(_entry(ref, [_accepted(route, ref, gateway, view), resolved]))
+    return entries
+
+
+def of_pool(pool: Object, routes: Iterable[Object], view: View) -> list[Entry]:
+    """The entries of status.parents: one for each Gateway with a route that refers to the pool."""
+    known = (pool.get("status") or {}).get("parents") or ()
+    entries: list[Entry] = [entry for entry in known if entry.get("controllerName") != CONTROLLER]
+    told: dict[tuple[str, str], list[Condition]] = {}
+    for route in routes:
+        for ref, (_, namespace, name) in parents(route):
+            gateway = view.get(GATEWAYS, namespace, name)
+            if gateway is not None:
+                accepted = _accepted(route, ref, gateway, view)["status"] == "True"
+                told.setdefault((namespace, name), []).append(_pool_accepted(pool, accepted))
+    for (namespace, name), verdicts in told.items():
+        ref = {"group": GATEWAYS.group, "kind": GATEWAYS.kind, "name": name, "namespace": namespace}
+        gateway = view.get(GATEWAYS, namespace, name)
+        if gateway is not None and silent(gateway):
+            entries += [each for each in known if each.get("controllerName") == CONTROLLER and each["parentRef"] == ref]
+        else:
+            verdict = next((each for each in verdicts if each["status"] == "True"), verdicts[0])
+            entries.append(_entry(ref, [verdict, _pool_resolved(pool, view)]))
     return entries
 
 
@@ -179,3 +209,19 @@ def _problem(ref: Mapping[str, Any], home: str, view: View) -> tuple[str, str] |
     if resource == SERVICES and ref["port"] not in [port["port"] for port in found["spec"].get("ports") or ()]:
         return "BackendNotFound", f'Service "{name}" has no port {ref["port"]}'
     return None
+
+
+def _pool_accepted(pool: Object, accepted: bool) -> Condition:
+    generation = pool["metadata"]["generation"]
+    if accepted:
+        return _condition("Accepted", generation, "Accepted", "InferencePool is accepted")
+    message = "No HTTPRoute that refers to the InferencePool is accepted"
+    return _condition("Accepted", generation, "HTTPRouteNotAccepted", message, true=False)
+
+
+def _pool_resolved(pool: Object, view: View) -> Condition:
+    generation, service = pool["metadata"]["generation"], picker(pool)
+    if service is not None and view.get(*service) is None:
+        message = f'endpoint picker Service "{service[2]}" not found'
+        return _condition("ResolvedRefs", generation, "InvalidExtensionRef", message, true=False)
+    return _condition("ResolvedRefs", generation, "ResolvedRefs", "All references are resolved")

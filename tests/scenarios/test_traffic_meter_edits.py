@@ -79,13 +79,13 @@ async def test_a_hold_that_is_reset_while_a_share_is_being_accepted_is_on_file_e
         assert len(world.status["holdConflicts"]) == 2
 
 
-async def test_connections_kept_for_less_than_the_drain_are_not_lost_in_a_full_canarys_promotion() -> None:
+async def test_streams_shorter_than_the_drain_are_not_cut_in_a_full_canarys_promotion() -> None:
     async with metered({"replicas": 4, "traffic": "50%", "pause": {}}, replicas=4) as m:
-        kept = TrafficMeter(m.world.server, [Client("kept", service=SERVICE, keep_alive=25)], drain=5, lag=LAG)
-        kept.start()
+        inside = TrafficMeter(m.world.server, [Client("inside", service=SERVICE)], drain=25, lag=LAG)
+        inside.start()
         await m.release()
         await m.finish()
-        assert (kept.failures, kept.cuts) == ([], [])
+        assert (inside.failures, inside.cuts) == ([], [])
 
 
 async def test_a_canary_service_deleted_by_hand_is_made_anew_and_gets_its_share_back() -> None:

@@ -180,6 +180,11 @@ class Case:
             if self._is_proof(each)
         )
 
+    @property
+    def undone(self) -> frozenset[PendingWrite]:
+        """Writes that are pending in both looks, so no controller makes them."""
+        return self.pending_writes & (self.facts.pending_writes or frozenset())
+
     def _is_proof(self, write: Write) -> bool:
         """Whether a write that remains pending proves that no controller acts. A controller of another release words
         its status differently and uses other version hashes.

@@ -187,7 +187,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (repinned, Name.SERVICE, f"Service/{SERVICE}", "another client has changed the selector that the release wrote"),
     (pinned_to_nobody, Name.SERVICE, f"Service/{SERVICE}", "is pinned to a version that has no pods"),
     (no_route, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not exist"),
-    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "another client has written over what the release wrote"),
+    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not say what the Rollout does: patch HTTPRoute"),
     (refs_not_resolved, Name.ROUTE, f"HTTPRoute/{ROUTE}", "ResolvedRefs is False (BackendNotFound)"),
     (not_accepted, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is False (NotAllowedByListeners)"),
     (no_picker, Name.ROUTE, f"HTTPRoute/{ROUTE}", f"InferencePool {CANARY_POOL}: Gateway default/inference"),
@@ -196,7 +196,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
         other_annotations,
         Name.ROUTE,
         f"Ingress/{INGRESS}-canary",
-        "another client has written over what the release wrote",
+        "does not say what the Rollout does: patch Ingress",
     ),
 )
 
@@ -306,7 +306,7 @@ async def test_a_share_that_is_left_behind_is_named(world: World) -> None:
     marks = {"annotations": {KEYS.original: route["metadata"]["annotations"][KEYS.original]}}
     world.patch(HTTP_ROUTES, ROUTE, {"metadata": marks, "spec": route["spec"]})
     found = await named(world, Name.ROUTE)
-    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not say what the Rollout does: 0% of requests")
+    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not say what the Rollout does: patch HTTPRoute llama")
 
 
 # Who scales

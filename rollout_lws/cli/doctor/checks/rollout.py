@@ -64,11 +64,11 @@ def controller(case: Case) -> Link:
     unread = case.unread(Name.CONTROLLER, about, *case.unjudged)
     if unread is not None:
         return unread
-    before, now = case.facts.pending_writes, case.pending_writes
-    if now and before is not None and now & before:
-        return _absent(case, about, f"no controller makes the pending write, {min(now & before).text}", waits=False)
-    if now:
-        return _absent(case, about, f"a controller has this to do now: {min(now).text}", waits=True)
+    if case.undone:
+        return _absent(case, about, f"no controller makes the pending write, {min(case.undone).text}", waits=False)
+    if case.pending_writes:
+        text = f"a controller has this to do now: {min(case.pending_writes).text}"
+        return _absent(case, about, text, waits=True)
     return ok(Name.CONTROLLER, about, f"has seen generation {generation} and has nothing left to do now")
 
 

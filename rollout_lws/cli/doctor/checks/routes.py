@@ -10,7 +10,6 @@ from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
 from rollout_lws.rollout.autoscaling import hpa_bounds
-from rollout_lws.rollout.routing.serving import Safe, safe
 from rollout_lws.rollout.routing.weights import settings, told, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
@@ -55,31 +54,17 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, "the release goes on when it is fixed", steps)
-    drifted = next((each for each in state.objects if each.drifted), None)
-    if drifted is not None:
-        text = f"another client has written over what the release wrote in {drifted.ref}: {router.spec.advice}"
-        by_itself = "it is put back, each time later; nothing goes forward meanwhile"
-        return Link(Name.ROUTE, State.BROKEN, about, text, by_itself, steps)
-    wanted = wanted_split(case.d) if case.is_on else ALL_STABLE
-    found = safe(case.d, facts, wanted) if case.is_on else Safe(wanted)
-    split, why = found.split, found.why
-    writes = {f"{each.resource.kind}/{each.name}" for each in router.apply(split, "", checked=True)}
-    if writes:
-        unread = case.unread(Name.ROUTE, about, *case.unjudged)
-        if unread is not None:
-            return unread
-        text = f"{state.ref} does not say what the Rollout does: {told(split)} of requests to the new version"
-        by_itself = "the controller writes it as soon as it acts"
-        undone = {each.about for each in case.pending_writes & (case.facts.pending_writes or frozenset())}
-        link = State.BROKEN if writes & undone or not case.is_on else State.WAITING
-        return Link(Name.ROUTE, link, about, text, by_itself, steps)
+    undone = next((each for each in case.undone if each.about == about), None)
+    if undone is not None:
+        text = f"does not say what the Rollout does: {undone.text} is pending"
+        return Link(Name.ROUTE, State.BROKEN, about, text, "the controller writes it as soon as it acts", steps)
     if late:
         waits = case.facts.is_fresh(written.live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, by_itself, steps)
-    if why:
-        return Link(Name.ROUTE, State.WAITING, about, why, "the share is given as soon as it can be carried")
-    return ok(Name.ROUTE, about, f"accepted, with {told(split)} of requests to the new version")
+    record = case.d.status.traffic
+    share = record.applied.text if record is not None and record.applied is not None else told(ALL_STABLE)
+    return ok(Name.ROUTE, about, f"accepted, with {share} of requests to the new version")
 
 
 def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:

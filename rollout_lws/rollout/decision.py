@@ -8,7 +8,7 @@ from datetime import datetime
 from rollout_lws.api import SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
-from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
+from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import FieldRef
 
 
@@ -59,14 +59,14 @@ class Verdict:
     @property
     def needs_person(self) -> bool:
         """True if it lasts until the user acts."""
-        return self.reason in FOR_A_PERSON and not self.goes_on
+        return self.reason.needs_person and not self.goes_on
 
     @property
     def verbs(self) -> tuple[str, ...]:
         """Verbs of the command line that end this state, or what it waits for; the usual one first. Empty if the
         controller continues by itself or the spec asks for it.
         """
-        return () if self.goes_on or self.by_spec else FOR_A_PERSON.get(self.reason, ())
+        return () if self.goes_on or self.by_spec else self.reason.verbs
 
 
 @dataclass(frozen=True, slots=True)

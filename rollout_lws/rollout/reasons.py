@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Reasons of the conditions Ready, Reconciling and Stalled."""
+    """Reasons of the conditions Ready, Reconciling and Stalled.
+
+    One that lasts until the user acts has the command line's verbs that end it, the usual one first; () if the user has
+    to change another object or the spec, which the message names. All other reasons resolve by themselves.
+    """
+
+    _value_: str
+    needs_person: bool
+    verbs: tuple[str, ...]
+
+    def __new__(cls, word: str, verbs: tuple[str, ...] | None = None) -> Reason:
+        reason = str.__new__(cls, word)
+        reason._value_, reason.needs_person, reason.verbs = word, verbs is not None, verbs or ()
+        return reason
 
     HEALTHY = "Healthy"
     ADOPTING = "Adopting"
@@ -20,87 +32,48 @@ class Reason(StrEnum):
     DRAINING = "Draining"
     WAITING_FOR_ACCELERATORS = "WaitingForAccelerators"
     WAITING_FOR_QUOTA = "WaitingForQuota"
-    AWAITING_APPROVAL = "AwaitingApproval"
+    AWAITING_APPROVAL = "AwaitingApproval", ("promote", "abort")
     PAUSING = "Pausing"
-    PAUSED = "Paused"
+    PAUSED = "Paused", ("resume",)
     PROMOTING = "Promoting"
     ROLLING_BACK = "RollingBack"
     WAITING_FOR_STABLE = "WaitingForStable"
     CLEANING_UP = "CleaningUp"
-    HOLD_RELEASED = "HoldReleased"
+    HOLD_RELEASED = "HoldReleased", ()
     DISABLED = "Disabled"
     TERMINATING = "Terminating"
     # Stalled
-    ABORTED = "Aborted"
-    WORKLOAD_NOT_FOUND = "WorkloadNotFound"
-    WRONG_WORKLOAD_KIND = "WrongWorkloadKind"
-    WORKLOAD_OWNED = "WorkloadOwned"
-    SECOND_ROLLOUT = "SecondRollout"
-    HASH_IDENTITY = "HashIdentity"
-    LWS_TOO_OLD = "LeaderWorkerSetTooOld"
-    NAME_TOO_LONG = "NameTooLong"
-    INVALID_SPEC = "InvalidSpec"
-    CLAIMS_CHANGED = "VolumeClaimTemplatesChanged"
-    UNSAFE_PENDING = "UnsafePending"
-    TOO_FEW_GROUPS = "TooFewGroups"
-    SURGE_UNDER_KUEUE = "SurgeUnderKueue"
-    NAME_TAKEN = "CanaryNameTaken"
-    SERVICE_PROBLEM = "ServiceNotUsable"
-    POOL_PROBLEM = "PoolNotUsable"
-    ROUTE_PROBLEM = "RouteNotUsable"
-    ROUTE_CONFLICT = "RouteConflict"
-    AUTOSCALER_PROBLEM = "AutoscalerNotUsable"
-    PARTITION_IN_USE = "PartitionInUse"
-    REVISION_MISSING = "StableRevisionMissing"
-    HOLD_CONFLICT = "HoldConflict"
-    DEADLINE = "ProgressDeadlineExceeded"
-    CAPACITY_DEADLINE = "CapacityDeadlineExceeded"
-    APPROVAL_TIMEOUT = "ApprovalTimeout"
-    CHURN = "GroupKeepsRestarting"
-    LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive"
-    POD_STUCK_TERMINATING = "PodStuckTerminating"
-    MULTIKUEUE = "ManagedByMultiKueue"
-    SCALED_TO_ZERO = "ScaledToZero"
+    ABORTED = "Aborted", ("retry", "undo")
+    WORKLOAD_NOT_FOUND = "WorkloadNotFound", ()
+    WRONG_WORKLOAD_KIND = "WrongWorkloadKind", ()
+    WORKLOAD_OWNED = "WorkloadOwned", ()
+    SECOND_ROLLOUT = "SecondRollout", ()
+    HASH_IDENTITY = "HashIdentity", ()
+    LWS_TOO_OLD = "LeaderWorkerSetTooOld", ()
+    NAME_TOO_LONG = "NameTooLong", ()
+    INVALID_SPEC = "InvalidSpec", ()
+    CLAIMS_CHANGED = "VolumeClaimTemplatesChanged", ()
+    UNSAFE_PENDING = "UnsafePending", ()
+    TOO_FEW_GROUPS = "TooFewGroups", ()
+    SURGE_UNDER_KUEUE = "SurgeUnderKueue", ()
+    NAME_TAKEN = "CanaryNameTaken", ()
+    SERVICE_PROBLEM = "ServiceNotUsable", ()
+    POOL_PROBLEM = "PoolNotUsable", ()
+    ROUTE_PROBLEM = "RouteNotUsable", ()
+    ROUTE_CONFLICT = "RouteConflict", ()
+    AUTOSCALER_PROBLEM = "AutoscalerNotUsable", ()
+    PARTITION_IN_USE = "PartitionInUse", ()
+    REVISION_MISSING = "StableRevisionMissing", ()
+    HOLD_CONFLICT = "HoldConflict", ()
+    DEADLINE = "ProgressDeadlineExceeded", ("abort", "retry")
+    CAPACITY_DEADLINE = "CapacityDeadlineExceeded", ("abort", "retry")
+    APPROVAL_TIMEOUT = "ApprovalTimeout", ("promote", "abort")
+    CHURN = "GroupKeepsRestarting", ("abort", "retry")
+    LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive", ()
+    POD_STUCK_TERMINATING = "PodStuckTerminating", ()
+    MULTIKUEUE = "ManagedByMultiKueue", ()
+    SCALED_TO_ZERO = "ScaledToZero", ()
     WRITE_REFUSED = "WriteRefused"
-
-
-#: Reasons that last until the user acts, with the command line's verbs that end them, the usual one first; () if the
-#: user has to change another object or the spec, which the message names. All other reasons resolve by themselves.
-FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
-    Reason.AWAITING_APPROVAL: ("promote", "abort"),
-    Reason.APPROVAL_TIMEOUT: ("promote", "abort"),
-    Reason.ABORTED: ("retry", "undo"),
-    Reason.DEADLINE: ("abort", "retry"),
-    Reason.CAPACITY_DEADLINE: ("abort", "retry"),
-    Reason.CHURN: ("abort", "retry"),
-    Reason.PAUSED: ("resume",),
-    Reason.HOLD_RELEASED: (),
-    Reason.WORKLOAD_NOT_FOUND: (),
-    Reason.WRONG_WORKLOAD_KIND: (),
-    Reason.WORKLOAD_OWNED: (),
-    Reason.SECOND_ROLLOUT: (),
-    Reason.HASH_IDENTITY: (),
-    Reason.LWS_TOO_OLD: (),
-    Reason.NAME_TOO_LONG: (),
-    Reason.INVALID_SPEC: (),
-    Reason.CLAIMS_CHANGED: (),
-    Reason.UNSAFE_PENDING: (),
-    Reason.TOO_FEW_GROUPS: (),
-    Reason.SURGE_UNDER_KUEUE: (),
-    Reason.NAME_TAKEN: (),
-    Reason.SERVICE_PROBLEM: (),
-    Reason.POOL_PROBLEM: (),
-    Reason.ROUTE_PROBLEM: (),
-    Reason.ROUTE_CONFLICT: (),
-    Reason.AUTOSCALER_PROBLEM: (),
-    Reason.PARTITION_IN_USE: (),
-    Reason.REVISION_MISSING: (),
-    Reason.HOLD_CONFLICT: (),
-    Reason.LWS_UNRESPONSIVE: (),
-    Reason.POD_STUCK_TERMINATING: (),
-    Reason.MULTIKUEUE: (),
-    Reason.SCALED_TO_ZERO: (),
-}
 
 
 class EventReason(StrEnum):

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from rollout_lws.api import Keys, batch_releases, keys, rollouts
+from rollout_lws.api.resources import Key
 
-MARKS = [name for name, member in vars(Keys).items() if isinstance(member, property)]
+MARKS = [name for name, member in vars(Keys).items() if isinstance(member, Key)]
 #: A label or annotation key: an optional DNS prefix and a name of at most 63.
 _KEY = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 

@@ -10,15 +10,15 @@ from rollout_lws.api import SummaryState
 from rollout_lws.cli.doctor.case import PLACE
 from rollout_lws.cli.main import COMMANDS
 from rollout_lws.rollout.decision import Verdict
-from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
+from rollout_lws.rollout.reasons import Reason
 
 
 def test_every_verb_is_a_command() -> None:
-    assert {verb for verbs in FOR_A_PERSON.values() for verb in verbs} <= set(COMMANDS)
+    assert {verb for reason in Reason for verb in reason.verbs} <= set(COMMANDS)
 
 
 def test_whatever_is_stalled_needs_a_person_but_what_is_tried_again() -> None:
-    assert set(PLACE) - set(FOR_A_PERSON) == {Reason.WRITE_REFUSED}
+    assert {each for each in PLACE if not each.needs_person} == {Reason.WRITE_REFUSED}
 
 
 def test_no_command_ends_what_goes_on_by_itself_or_is_asked_for_by_the_spec() -> None:

@@ -8,7 +8,7 @@ from rollout_lws.api import ActionType, Phase, SummaryState
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.case import Case, Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
+from rollout_lws.rollout.reasons import Reason
 
 #: Seconds within which a running controller acts on a change.
 PATIENCE = 10.0
@@ -105,7 +105,7 @@ def release(case: Case) -> Link:
         return replace(found, by_itself=_by_itself(complaint, gone=status.phase == Phase.ABORTED), next=steps)
     summary = status.summary
     if summary is not None and summary.state == SummaryState.AWAITING_APPROVAL:
-        steps = tuple(case.itself(verb) for verb in FOR_A_PERSON[Reason.AWAITING_APPROVAL])
+        steps = tuple(case.itself(verb) for verb in Reason.AWAITING_APPROVAL.verbs)
         text = f"step {summary.step or '?'} waits for approval"
         return Link(Name.RELEASE, State.WAITING, about, text, "nothing, until it is approved", steps)
     if status.phase != Phase.HEALTHY:

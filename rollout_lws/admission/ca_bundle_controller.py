@@ -19,8 +19,7 @@ import msgspec
 
 from rollout_lws.admission import bundle
 from rollout_lws.admission.backoff import Backoff
-from rollout_lws.admission.certificates import Identity, issue
-from rollout_lws.admission.rotation import Rotation
+from rollout_lws.admission.certificates import Identity, Rotation, issue
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client, understood
 from rollout_lws.kube.informer import Informer

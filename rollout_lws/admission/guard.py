@@ -18,7 +18,7 @@ from rollout_lws.admission.ca_bundle_controller import CaBundleController
 from rollout_lws.admission.judge import Namespaces, judge
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
-from rollout_lws.metrics.guard import GuardMetrics
+from rollout_lws.metrics.registry import GuardMetrics
 from rollout_lws.settings import Guard
 
 log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ import msgspec
 
 from rollout_lws.admission.response import ALLOWED, Outcome, Response, denied
 from rollout_lws.objects.json_patch import member
+from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import claims_changed, unsafe_pending
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.targets.target import Target, called
 from rollout_lws.workload.hold import HOLD, hold_record, kept, slips_in, stands
 

@@ -1,4 +1,4 @@
-"""Where the groups of the new version come from, one ``CapacityStrategy`` a file: ``extra_workload``, ``blue_green``,
+"""Where the groups of the new version come from, by ``CapacityStrategy``: ``extra_workload`` (and blue-green),
 ``in_place`` and ``surge``.
 
 ``table`` finds the strategy of a plan or of a release on record; ``known`` lists them for commands that must not load

@@ -25,7 +25,7 @@ from rollout_lws.api import (
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.table import strategy_of_plan
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rollout_lws.workload.facts import Facts
     from rollout_lws.workload.groups import Group
 
+
 _T = TypeVar("_T")
 
 
@@ -70,3 +71,16 @@ class ExtraWorkload(CapacityStrategy):
 
     def scale(self, asked: Scaling) -> CapacityResult:
         return canaries.scale(asked)
+
+
+class BlueGreen(ExtraWorkload):
+    """Like ExtraWorkload, but the promotion first scales the canary LeaderWorkerSet to R groups."""
+
+    name = "BlueGreen"
+    title = "blue-green"
+    flag = "blue-green"
+    help = "A full second set of groups comes first, so the accelerators double while a release is on."
+    manifest = ("blueGreen:",)
+    rolling_style = "BlueGreen"
+
+    full_set = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -142,3 +143,25 @@ class Metrics:
 
     def _histogram(self, name: str, text: str, buckets: Iterable[float], *labels: str) -> Histogram:
         return Histogram(name, text, labels, buckets=tuple(buckets), registry=self.registry)
+
+
+class GuardMetrics:
+    """Reviews by rule and outcome, and the expiry of the served certificate."""
+
+    def __init__(self, registry: CollectorRegistry, until: Callable[[], datetime]) -> None:
+        self._reviews = Counter(
+            "rollout_lws_guard_reviews",
+            "Edits that the guard was asked about, by rule and by what it said.",
+            ("rule", "verdict"),
+            registry=registry,
+        )
+        expiry = Gauge(
+            "rollout_lws_guard_certificate_expiry_timestamp_seconds",
+            "When the certificate expires that the guard shows.",
+            registry=registry,
+        )
+        expiry.set_function(lambda: until().timestamp())
+
+    def reviewed(self, rule: str, verdict: str) -> None:
+        """Count a response."""
+        self._reviews.labels(rule, verdict).inc()

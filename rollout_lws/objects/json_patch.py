@@ -1,4 +1,4 @@
-"""Converts a merge patch to a JSON Patch (RFC 6902), which supports tests.
+"""JSON merge patches (RFC 7386) between two plain JSON values, and as JSON Patches (RFC 6902), which support tests.
 
 A merge patch can only require the whole object's resourceVersion, and every status write changes that.
 """
@@ -9,6 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout_lws.objects.writes import Patch
+
+
+def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The smallest merge patch that turns ``before`` into ``after``; {} when they are equal. Lists are replaced."""
+    changes: dict[str, Any] = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key)
+        if old == value:
+            continue
+        changes[key] = merge_patch(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return changes
 
 
 def operations(patch: Patch) -> list[dict[str, Any]]:

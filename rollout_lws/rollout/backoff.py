@@ -1,6 +1,18 @@
-"""Exponential backoff."""
+"""Waits: what a rule waits for, and the exponential backoff between two tries."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """``message`` names the cause; ``until`` is when the wait ends by time alone, None if it never does."""
+
+    message: str
+    until: datetime | None = None
+
 
 #: Limit of doublings: a thousand times any first wait exceeds the longest one.
 MOST_TIMES = 10

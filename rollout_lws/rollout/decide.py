@@ -11,7 +11,7 @@ from typing import assert_never
 from rollout_lws.api import Phase, SummaryState
 from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers
-from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.decision import Decision, FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.groups import kueue_admission, multikueue
 from rollout_lws.rollout.lifecycle import (
@@ -28,7 +28,6 @@ from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import cannot_manage
 from rollout_lws.rollout.reasons import Ending, Reason
-from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.routing import route, traffic_shift
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.rollout.status import report

@@ -1,15 +1,46 @@
-"""What a decision is: values for the writes, Events, watches and wake-ups. Nothing has been carried out yet."""
+"""What a decision is: refusals of checks, and values for the writes, Events, watches and wake-ups. Nothing has been
+carried out yet.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.api import SummaryState
+from rollout_lws.api import FieldReference, SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRef:
+    """The field that the user would change: ``path`` in the object of this ``kind`` and ``name``, "" for the object
+    itself. Without a kind it is the Rollout.
+    """
+
+    path: str
+    kind: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, record: FieldReference) -> FieldRef:
+        """Reads a status's field reference."""
+        return cls(record.path or "", record.kind or "", record.name or "")
+
+    @property
+    def record(self) -> FieldReference:
+        """The field reference for a status."""
+        return FieldReference(kind=self.kind or None, name=self.name or None, path=self.path or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """``message`` names the obstacle and the fix, ``field`` its place; if that is an object, it may be missing."""
+
+    reason: Reason
+    message: str
+    field: FieldRef = FieldRef("spec")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,10 @@ from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.writes import Confirm, Write
-from rollout_lws.rollout.decision import BestEffort, ReleaseEvent, Verdict
+from rollout_lws.rollout.decision import BestEffort, FieldRef, Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.state import EndingState, Promoting, ReleaseState, state_of, task_of
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version

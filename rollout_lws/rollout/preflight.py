@@ -14,11 +14,11 @@ from rollout_lws.capacity import known
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects.meta import Meta
 from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold
+from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version

@@ -14,10 +14,9 @@ from typing import Any
 from rollout_lws.api import WriteConflict
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.resources import ObjectRef
-from rollout_lws.rollout.backoff import doubled
+from rollout_lws.rollout.backoff import Wait, doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
-from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic.split import Object
 
 #: After so many seconds without a conflict the next one counts as the first again.

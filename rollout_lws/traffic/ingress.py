@@ -20,7 +20,7 @@ from rollout_lws.targets.version import short_hash
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.copies import copied_marks
+from rollout_lws.workload.canary import copied_marks
 
 _NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"

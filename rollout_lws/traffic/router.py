@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 from rollout_lws.objects.resources import ObjectRef, Resource
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.copies import copy_name
+from rollout_lws.workload.canary import copy_name
 
 #: Longest name of an object of any kind that a router copies.
 NAME_BUDGET = 253

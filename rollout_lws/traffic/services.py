@@ -17,7 +17,7 @@ from rollout_lws.traffic import marks, selectors
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.selectors import Changes, Selecting
 from rollout_lws.traffic.split import Backend, Backends, Object
-from rollout_lws.workload.copies import copied_marks, copy_name
+from rollout_lws.workload.canary import copied_marks, copy_name
 
 #: Longest name of a Service.
 NAME_BUDGET = 63

@@ -13,8 +13,7 @@ import pytest
 
 from rollout_lws.admission import bundle
 from rollout_lws.admission.ca_bundle_controller import CaBundleController
-from rollout_lws.admission.certificates import LIFETIME, Identity
-from rollout_lws.admission.rotation import GRACE
+from rollout_lws.admission.certificates import GRACE, LIFETIME, Identity
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.options import Installation
 from rollout_lws.errors import ApiError

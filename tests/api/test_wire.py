@@ -22,7 +22,7 @@ from rollout_lws.api import (
     StepRecord,
     StepState,
 )
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 
 CANARY = """
 workloadRef: {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: vllm-405b}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from rollout_lws.controller.apply import target, verb
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 from rollout_lws.objects.resources import NODES, PODS, Resource
 from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
 from rollout_lws.sandbox.behaviours.base import Object, View

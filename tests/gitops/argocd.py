@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from lupa import lua51
 
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 from tests.docs.pages import ROOT
 
 Object = dict[str, Any]

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rollout_lws.admission.response import Outcome, Rule
 from rollout_lws.metrics import Metrics
-from rollout_lws.metrics.guard import GuardMetrics
+from rollout_lws.metrics.registry import GuardMetrics
 from tests.metrics.promtool import needs_promtool, promtool
 from tests.metrics.rules import metrics_in
 from tests.metrics.tour import FOREIGN, moments, shell

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 
 _CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "equal objects need none": ({"a": {"b": [1]}}, {"a": {"b": [1]}}, {}),

@@ -12,12 +12,14 @@ from rollout_lws.api import RestartRecord, Step, StepRecord, StepState, SummaryS
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.objects.writes import Delete
+from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Advance, Draft
-from rollout_lws.rollout.gates import capacity, drain, pause, pins, routes, table
+from rollout_lws.rollout.gates import table
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
-from rollout_lws.rollout.gates.capacity import step_batch
+from rollout_lws.rollout.gates.capacity import CAPACITY, WHEN_READY, step_batch
+from rollout_lws.rollout.gates.pause import PAUSE
+from rollout_lws.rollout.gates.routes import DRAIN, PINS, ROUTES
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from tests.rollout.build import canary, draft, in_step, rollout
 from tests.workload.build import NEW, NOW, pod
@@ -130,7 +132,7 @@ LEFTOVER = Delete(SERVICES, "prod", CANARY, "uid-left", "left of an earlier rele
         (
             CapacityResult(),
             {"progressDeadlineSeconds": 30},
-            Failed(Reason.DEADLINE, "no further group became ready within 30 s", capacity.WHEN_READY),
+            Failed(Reason.DEADLINE, "no further group became ready within 30 s", WHEN_READY),
         ),
     ],
     ids=["loading", "what it does", "leftovers have no deadline", "the deadline"],
@@ -140,14 +142,14 @@ def test_a_step_loads_until_its_groups_are_made(
 ) -> None:
     # The group was ready before, so the deadline's clock does not start again.
     status = in_step(step=StepRecord(started_at=ago(60), best_ready=1))
-    assert judged(capacity.GATE, release(status=status, **strategy), scaled=scaled)[1] == expected
+    assert judged(CAPACITY, release(status=status, **strategy), scaled=scaled)[1] == expected
 
 
 @pytest.mark.parametrize(("policy", "written"), [("Pause", (LEFTOVER,)), ("Abort", ())])
 def test_only_a_release_that_goes_back_starts_nothing_more_after_a_failure(policy: str, written: Any) -> None:
     status = in_step(step=StepRecord(started_at=ago(60), best_ready=1))
     d = release(status=status, progressDeadlineSeconds=30, onFailure=policy)
-    after, answer = judged(capacity.GATE, d, scaled=CapacityResult(writes=(LEFTOVER,)))
+    after, answer = judged(CAPACITY, d, scaled=CapacityResult(writes=(LEFTOVER,)))
     assert isinstance(answer, Failed)
     assert after.writes == written
 
@@ -155,7 +157,7 @@ def test_only_a_release_that_goes_back_starts_nothing_more_after_a_failure(polic
 def test_a_group_that_keeps_restarting_is_named_with_the_moment_of_its_forgiveness() -> None:
     d = release(ready=False, status=in_step(restarts=RESTARTS))
     way_on = "it goes on at 12:09:11 UTC if no group is rebuilt until then"
-    assert judged(capacity.GATE, d)[1] == Failed(Reason.CHURN, "group 0 of llama-canary was rebuilt 3 times", way_on)
+    assert judged(CAPACITY, d)[1] == Failed(Reason.CHURN, "group 0 of llama-canary was rebuilt 3 times", way_on)
 
 
 # Requests
@@ -188,7 +190,7 @@ def test_a_group_that_keeps_restarting_is_named_with_the_moment_of_its_forgivene
     ],
     ids=["pending", "draining has no deadline", "a conflict has no deadline", "the deadline"],
 )
-@pytest.mark.parametrize(("gate", "of"), [(drain.GATE, "drained"), (pins.GATE, "pinned"), (routes.GATE, "routed")])
+@pytest.mark.parametrize(("gate", "of"), [(DRAIN, "drained"), (PINS, "pinned"), (ROUTES, "routed")])
 def test_requests_have_to_be_where_the_step_wants_them(
     gate: Gate, of: str, waits: Routed, strategy: dict[str, Any], expected: Answer
 ) -> None:
@@ -196,14 +198,14 @@ def test_requests_have_to_be_where_the_step_wants_them(
 
 
 def test_the_step_is_judged_from_when_its_weight_is_accepted() -> None:
-    after, answer = judged(routes.GATE, release())
+    after, answer = judged(ROUTES, release())
     assert answer == PASSED
     assert after.status.step is not None
     assert (after.status.step.routed_at, after.status.step.paused_at) == (NOW, NOW)
     assert [(each.reason, each.note) for each in after.events] == [
         ("BatchReady", "step 1: 1 of 1 groups of the new version ready")
     ]
-    again, answer = judged(routes.GATE, after.but(o=replace(after.o, now=NOW + timedelta(seconds=9))))
+    again, answer = judged(ROUTES, after.but(o=replace(after.o, now=NOW + timedelta(seconds=9))))
     assert (again.status.step, again.events, answer) == (after.status.step, after.events, PASSED)
 
 
@@ -246,10 +248,10 @@ ASKS = "step 1 of 2 waits for approval: kubectl rollout-lws promote llama -n pro
     ids=["timed", "over", "approval", "until", "too late", "approved", "jump", "promoted"],
 )
 def test_a_step_pauses_until_its_time_or_an_approval(d: Draft, expected: Answer) -> None:
-    after, answer = judged(pause.GATE, d)
+    after, answer = judged(PAUSE, d)
     assert (after, answer) == (d, expected)
 
 
 def test_the_last_step_of_all_groups_does_not_pause() -> None:
     d = release(steps=({"replicas": "100%"},))
-    assert pause.GATE.judge(d, step_of(d, plan=Step(replicas="100%")))[1] == PASSED
+    assert PAUSE.judge(d, step_of(d, plan=Step(replicas="100%")))[1] == PASSED

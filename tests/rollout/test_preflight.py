@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.preflight import NAME_LIMIT, all_refusals, cannot_manage, cannot_release, refused_by_spec
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.workload.facts import Facts, NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import OLD, WORKER, facts, lws, revision_record

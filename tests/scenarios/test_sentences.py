@@ -17,9 +17,8 @@ import pytest
 
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.writes import Create, Patch
-from rollout_lws.rollout.decision import ReleaseEvent, Verdict
+from rollout_lws.rollout.decision import Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.lifecycle.actions import Refused
-from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.traffic.router import Problem

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.selectors import selector_changes

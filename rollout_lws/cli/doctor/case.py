@@ -22,12 +22,11 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.decision import Decision, Verdict
+from rollout_lws.rollout.decision import Decision, FieldRef, Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.traffic.registry import SPECS
 from rollout_lws.workload.dispatch import Dispatch, dispatch
 from rollout_lws.workload.facts import Facts as Workload

@@ -23,8 +23,7 @@ from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.traffic.registry import named_in, spec_of
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.services import canary_service_name
-from rollout_lws.workload.canary import NAME_BUDGET
-from rollout_lws.workload.copies import copy_name
+from rollout_lws.workload.canary import NAME_BUDGET, copy_name
 
 #: Page size of the list of Events.
 _PAGE = "500"

@@ -16,7 +16,7 @@ from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import ROUTERS
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.workload.copies import copy_name
+from rollout_lws.workload.canary import copy_name
 
 Object = dict[str, Any]
 

@@ -10,10 +10,10 @@ from rollout_lws.cli.lint.findings import CODE_OF, Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.preflight import all_refusals
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.traffic.registry import field_of, named_in
 
 

@@ -17,8 +17,7 @@ from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.health import deadline_seconds
-from rollout_lws.rollout.routing.reach import Reach
-from rollout_lws.rollout.routing.unmanaged_backends import covers, unlisted
+from rollout_lws.rollout.routing.unmanaged_backends import Reach, covers, unlisted
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of

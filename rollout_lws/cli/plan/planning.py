@@ -23,8 +23,8 @@ from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.lifecycle import adoption
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import all_refusals
-from rollout_lws.rollout.routing.reach import Reach, reach
 from rollout_lws.rollout.routing.traffic_shift import reached_by_others
+from rollout_lws.rollout.routing.unmanaged_backends import Reach, reach
 from rollout_lws.targets.version import Version
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.accelerators import held

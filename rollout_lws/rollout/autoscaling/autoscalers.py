@@ -11,9 +11,9 @@ from rollout_lws.api import AutoscalersRecord, Phase, SummaryState
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.autoscaling import hpa_bounds
+from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.write_conflicts import Managed, judged
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.router import patched

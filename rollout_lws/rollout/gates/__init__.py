@@ -1,3 +1,3 @@
-"""What a step has to pass before it ends, one gate a file, in this order: ``drain``, ``capacity``, ``crash_loops``,
-``pins``, ``routes``, ``pause`` (``table``).
+"""What a step has to pass before it ends, in the order of ``table``: its groups (``capacity``), their requests
+(``routes``) and its ``pause``.
 """

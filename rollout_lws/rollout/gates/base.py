@@ -14,9 +14,9 @@ from typing import TypeAlias
 from rollout_lws.api import Step, StepState, SummaryState
 from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.result import CapacityResult
+from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.routing.route_result import Routed
 
 

@@ -39,7 +39,7 @@ def step_batch(d: Draft) -> Batch:
 
 def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     d = _best_ready(d, step.batch)
-    return (d, PASSED) if step.batch.enough and step.scaled.done else loads(d, step)
+    return (d, PASSED) if step.batch.enough and step.scaled.done else _loads(d, step)
 
 
 def _best_ready(d: Draft, judged: Batch) -> Draft:
@@ -49,7 +49,7 @@ def _best_ready(d: Draft, judged: Batch) -> Draft:
     return d
 
 
-def loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+def _loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     """The answer while groups are created or removed, which goes on after a failure that aborts nothing."""
     result = step.scaled
     d = await_capacity(d)
@@ -97,4 +97,20 @@ def ready_of(judged: Batch) -> str:
     return f"{judged.ready} of {judged.wanted} groups of the new version ready"
 
 
-GATE = Gate(StepState.STEP_UPGRADE, _judge)
+def ready_without_restarting(d: Draft, judged: Batch) -> bool:
+    """True if the step's batch is ready even without the groups that keep restarting."""
+    worn = churning(d)
+    if not worn:
+        return judged.enough
+    whole = [group for group in d.new_groups if group.index not in worn]
+    return batch(whole, judged.wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+
+
+def _judge_crash_loops(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    return (d, PASSED) if ready_without_restarting(d, step.batch) else _loads(d, step)
+
+
+CAPACITY = Gate(StepState.STEP_UPGRADE, _judge)
+#: Passes when enough groups of the step are ready without counting those that keep restarting: a group in a crash loop
+#: looks ready between two crashes. When there are too many of them, the capacity gate's answer applies.
+CRASH_LOOPS = Gate(StepState.STEP_UPGRADE, _judge_crash_loops)

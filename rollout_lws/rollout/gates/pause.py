@@ -9,7 +9,7 @@ from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.rollout.draft import Advance, Draft
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.routing.reach import and_requests
+from rollout_lws.rollout.routing.unmanaged_backends import and_requests
 
 
 def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
@@ -39,4 +39,4 @@ def _timed(d: Draft, step: CurrentStep, until: datetime) -> tuple[Draft, Answer]
     return d, Waiting(Reason.PAUSING, SummaryState.PAUSING, and_requests(d, message), until)
 
 
-GATE = Gate(StepState.STEP_PAUSED, _judge)
+PAUSE = Gate(StepState.STEP_PAUSED, _judge)

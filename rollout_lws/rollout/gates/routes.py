@@ -1,6 +1,5 @@
-"""Passes when routers have accepted the step's traffic weight.
-
-From then on the new version is judged, and the pause runs.
+"""The gates of traffic: requests have left the groups that the step removes, each pinned selector selects one version
+only, and routers have accepted the step's traffic weight. From then on the new version is judged, and the pause runs.
 """
 
 from __future__ import annotations
@@ -12,14 +11,28 @@ from rollout_lws.rollout.gates.capacity import ready_of
 from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing import route
-from rollout_lws.rollout.routing.reach import and_requests
 from rollout_lws.rollout.routing.route_result import Routed
+from rollout_lws.rollout.routing.unmanaged_backends import and_requests
 
 
-def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+def _drained(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    return (d, PASSED) if step.drained.done else _not_routed(d, step.drained)
+
+
+def _pinned(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
+    """Pins are asked for before any group exists, and have to be accepted before the step's weight is routed."""
+    if step.pinned.done:
+        return d, PASSED
+    # Until then requests for stable reach the new version too, which would distort the traffic weight.
+    if step.routed is None:
+        d, _ = route.keep(d)
+    return _not_routed(d, step.pinned)
+
+
+def _routed(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     d, routed = (d, step.routed) if step.routed is not None else route.route(d, step.index)
     if not routed.done:
-        return not_routed(d, routed)
+        return _not_routed(d, routed)
     if d.status.step is None or d.status.step.paused_at is None:
         d = d.set_step(routed_at=d.now, paused_at=d.now)
         # An approval that another writer recorded before this moment does not count.
@@ -28,7 +41,7 @@ def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     return d, PASSED
 
 
-def not_routed(d: Draft, routed: Routed) -> tuple[Draft, Answer]:
+def _not_routed(d: Draft, routed: Routed) -> tuple[Draft, Answer]:
     """The answer while requests are not where the step wants them."""
     if routed.contested:
         return d, Waiting(Reason.ROUTE_CONFLICT, SummaryState.STALLED, routed.message, field=routed.field)
@@ -41,4 +54,6 @@ def not_routed(d: Draft, routed: Routed) -> tuple[Draft, Answer]:
     return d, Waiting(Reason.ROUTING, SummaryState.ROUTING, routed.message)
 
 
-GATE = Gate(StepState.STEP_TRAFFIC_ROUTING, _judge)
+DRAIN = Gate(StepState.STEP_TRAFFIC_ROUTING, _drained)
+PINS = Gate(StepState.STEP_TRAFFIC_ROUTING, _pinned)
+ROUTES = Gate(StepState.STEP_TRAFFIC_ROUTING, _routed)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
 from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.backoff import Wait
+from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusal import FieldRef, Refusal
-from rollout_lws.rollout.wait import Wait
 from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias, assert_never
 
-from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
+from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState, SummaryState
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
-from rollout_lws.rollout.reasons import Ending, EventReason, Outcome
+from rollout_lws.rollout.reasons import Ending, EventReason, Outcome, Reason
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.rollout.step_plan import next_index
 
@@ -227,3 +227,15 @@ _HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], tuple[Draft, Answ
     ActionType.PAUSE: _pause,
     ActionType.RESUME: _resume,
 }
+
+
+def stays_paused(d: Draft, meanwhile: str = "") -> Draft:
+    """Gives the verdict until the user ends the pause; ``meanwhile`` is the progress so far."""
+    by_spec, last = bool(d.o.rollout.spec.strategy.paused), d.status.last_action
+    if by_spec:
+        told = "paused: nothing goes forward until spec.strategy.paused is removed or set to false"
+    else:
+        by = f" by {last.by}" if last is not None and last.type is ActionType.PAUSE and last.by else ""
+        told = f"paused on request{by}: nothing goes forward until it is resumed: {d.command('resume')}"
+    message = f"{meanwhile}; {told}" if meanwhile else told
+    return d.conclude("Reconciling", Reason.PAUSED, SummaryState.PAUSED, message, by_spec=by_spec)

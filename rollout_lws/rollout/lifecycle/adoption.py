@@ -25,12 +25,12 @@ from rollout_lws.capacity.canary import remove
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
-from rollout_lws.rollout.groups.lws_unresponsive import waits_for_lws
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.groups.watch_demand import was_dispatched
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.preflight import invalid_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.routing import orphaned_annotations, route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
@@ -48,6 +48,9 @@ from rollout_lws.workload.revisions import (
     set_is_settled,
     target_revision,
 )
+
+#: The LWS controller acts within a second and restarts within half a minute.
+SILENCE_SECONDS = 60
 
 
 def looks_first(d: Draft) -> Draft | None:
@@ -254,3 +257,21 @@ def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
     if body is not None:
         d = d.write((Patch(d.resource, meta.namespace, meta.name, body, reason, meta.resource_version),))
     return d
+
+
+def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
+    """Gives the verdict while LWS has not acted on the object, outside of a release, which has its own deadlines."""
+    name, namespace = d.stable.name, d.stable.workload.metadata.namespace
+    last = d.status.verdict
+    since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None
+    until = d.yet_to_come(since, SILENCE_SECONDS) if since is not None else None
+    if d.said(Reason.LWS_UNRESPONSIVE) or (since is not None and until is None):
+        return d.stalled(
+            Reason.LWS_UNRESPONSIVE,
+            f"the {d.kind} controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
+            f" {d.stable.workload.look_at_controller}. If it is, the Events of {name} say why: kubectl describe"
+            f" {d.kind.lower()} {name} -n {namespace}",
+        )
+    d = d.wake(until).brief_until(applied_lately(d))
+    message = f"waiting for the {d.kind} controller to act on {name}"
+    return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.groups.lws_unresponsive import waits_for_lws
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.history import drop_surplus, store_version
-from rollout_lws.rollout.lifecycle.adoption import waits_for_empty
+from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_lws
 from rollout_lws.rollout.preflight import cannot_release, invalid_spec, refused_by_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
-from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.step_plan import plan_hash

@@ -14,9 +14,9 @@ from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.groups.scaling import partition_update, record_window, scale_new, worn_out
 from rollout_lws.rollout.lifecycle import actions
+from rollout_lws.rollout.lifecycle.actions import stays_paused
 from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups, went_over
-from rollout_lws.rollout.lifecycle.paused import stays_paused
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, traffic_shift

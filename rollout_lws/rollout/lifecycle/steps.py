@@ -15,13 +15,12 @@ from rollout_lws.capacity.canary import remove
 from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.gates import table
 from rollout_lws.rollout.gates.base import CurrentStep, Failed, Passed, Waiting, aborts
-from rollout_lws.rollout.gates.capacity import step_batch
-from rollout_lws.rollout.gates.crash_loops import ready_without_restarting
+from rollout_lws.rollout.gates.capacity import ready_without_restarting, step_batch
 from rollout_lws.rollout.groups.crash_loops import await_quiet, remember_leaders
 from rollout_lws.rollout.groups.scaling import close_window, leaving, scale_new
 from rollout_lws.rollout.lifecycle import actions, finalize
+from rollout_lws.rollout.lifecycle.actions import stays_paused
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups
-from rollout_lws.rollout.lifecycle.paused import stays_paused
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.preflight import cannot_release, surge_under_kueue
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason

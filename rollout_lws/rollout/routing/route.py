@@ -15,10 +15,9 @@ from rollout_lws.api.base import tallied
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.recent_writes import written_lately
-from rollout_lws.rollout.routing import route_conflicts
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred_route
-from rollout_lws.rollout.routing.selector_pinning import answer, withdraw_annotated
+from rollout_lws.rollout.routing.selector_pinning import answer, answer_conflict, withdraw_annotated
 from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import (
@@ -174,7 +173,7 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
         for each in state.objects if not state.missing else ():
             # Our annotation may have been removed together with the written fields.
             if each.drifted or (written_before and not each.modified):
-                d, waits = route_conflicts.answer(d, each.live, each.ref, router.spec.advice)
+                d, waits = answer_conflict(d, each.live, each.ref, router.spec.advice)
                 if waits is not None:
                     return d, waits
     return d, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.rollout.refusal import FieldRef
+from rollout_lws.rollout.decision import FieldRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from rollout_lws.objects.resources import (
     SERVICES,
     ObjectRef,
 )
+from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.routing.serving import groups_for_all
 from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, unlisted
 from rollout_lws.rollout.routing.weights import settings, share_of_step

@@ -6,21 +6,29 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
-from rollout_lws.objects.resources import SERVICES, Resource
+from rollout_lws.objects.resources import SERVICES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create
+from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.routing import draining, route_conflicts
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.routing import draining
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred
 from rollout_lws.rollout.routing.serving import answers_for_stable
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, recorded, settings
+from rollout_lws.rollout.write_conflicts import Managed, judged
 from rollout_lws.traffic import pinned_selectors, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
-from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds
+from rollout_lws.traffic.registry import ROUTING_KINDS, SPECS, looked_at_kinds
 from rollout_lws.traffic.selectors import selector_changes
-from rollout_lws.traffic.split import ALL_STABLE
+from rollout_lws.traffic.split import ALL_STABLE, Object
+
+_MANAGED = Managed(
+    ("selector", *(member for spec in SPECS for member in spec.members)),
+    tuple(spec.annotations for spec in SPECS if spec.annotations),
+)
 
 
 def looked_for(rollout: Rollout, status: RolloutStatus, workload: str | None, *, routes: bool) -> bool:
@@ -132,7 +140,7 @@ def point(d: Draft, selectors: Iterable[Selector], endpoints: VersionEndpoints) 
             found = Routed(False, refusal, refused=True)
             continue
         if live is not None and _pinned_before(d) and (each.drifted or not each.given):
-            d, waits = route_conflicts.answer(d, live, each.ref, each.ignore)
+            d, waits = answer_conflict(d, live, each.ref, each.ignore)
             if waits is not None:
                 found = waits
                 continue
@@ -203,3 +211,14 @@ def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
         return DONE
     message = f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone"
     return Routed(False, message, timed=True, until=until)
+
+
+def answer_conflict(d: Draft, live: Object | None, ref: ObjectRef, advice: str) -> tuple[Draft, Routed | None]:
+    """Records that the object was overwritten or deleted (``live`` is None then); None to restore it now, else why that
+    waits.
+    """
+    record = d.status.traffic or TrafficRecord()
+    d, conflicts, wait = judged(d, record.conflicts, live, ref, _MANAGED, advice, EventReason.ROUTE_RESET)
+    if wait is not None:
+        return d, Routed(False, wait.message, contested=True, field=FieldRef("spec", ref.kind, ref.name))
+    return d.set(traffic=record.model_copy(update={"conflicts": conflicts})), None

@@ -11,11 +11,10 @@ from datetime import datetime
 from rollout_lws.api import TrafficRecord
 from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
-from rollout_lws.rollout.backoff import doubled
+from rollout_lws.rollout.backoff import Wait, doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, settings, weight_of
-from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered

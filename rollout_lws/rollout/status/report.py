@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from rollout_lws.api import Phase, RolloutStatus, rollouts
 from rollout_lws.api.base import with_fields
-from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.json_patch import merge_patch
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers

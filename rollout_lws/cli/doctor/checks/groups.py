@@ -9,7 +9,7 @@ from rollout_lws.cli.doctor.checks.group_troubles import Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.cli.doctor.orphans import Orphan, orphans
 from rollout_lws.objects.resources import CORE_EVENTS, PODS
-from rollout_lws.rollout.groups.lws_unresponsive import SILENCE_SECONDS
+from rollout_lws.rollout.lifecycle.adoption import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 

@@ -8,8 +8,8 @@ from rollout_lws.cli.doctor.checks import multikueue
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, CORE_EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.objects.workloads import StatefulSet
-from rollout_lws.rollout.groups.lws_unresponsive import SILENCE_SECONDS
 from rollout_lws.rollout.history import stored_as
+from rollout_lws.rollout.lifecycle.adoption import SILENCE_SECONDS
 from rollout_lws.rollout.lifecycle.hold_enforcement import has_windows, released_by_hand
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.hold import hold_record, is_held, standing_surge, users_strategy, writer_of_strategy

@@ -12,7 +12,7 @@ from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
-from rollout_lws.rollout.routing.reach import reached_by
+from rollout_lws.rollout.routing.unmanaged_backends import reached_by
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting

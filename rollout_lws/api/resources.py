@@ -25,10 +25,11 @@ def batch_releases(group: str = DEFAULT_API_GROUP) -> Resource:
 
 
 class Key:
-    """A key: ``form`` with the API group for "{}"."""
+    """A key: ``form`` with the API group for "{}"; ``doc`` says where it is put, and what it has."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, doc: str) -> None:
         self._form = form
+        self.__doc__ = doc
 
     def __get__(self, keys: Keys, _: type[Keys]) -> str:
         return self._form.format(keys.group)
@@ -40,34 +41,34 @@ class Keys:
 
     group: str
 
-    original = Key("{}/original")
-    """Annotation on an object that a release changed: {by, original, written}."""
-    aborted = Key("{}/aborted")
-    """Annotation on the stable LWS: the version that was aborted."""
-    held = Key("{}/held")
-    """Annotation on an LWS we left held: which version waits and how to open it."""
-    release_hold = Key("{}/release-hold")
-    """The user's break-glass annotation on the LWS."""
-    canary_leader_worker_set = Key("{}/canary-leaderworkerset")
-    """Label on the canary LWS: the stable LWS's name."""
-    rollout_id = Key("{}/rollout-id")
-    """Label (or annotation) of the user on the LWS, and our label on live leader pods."""
-    rollout_batch_id = Key("{}/rollout-batch-id")
-    """Label on live leader pods: 1-based batch."""
-    history = Key("{}/history")
-    """Label on the ControllerRevisions a Rollout keeps: its name."""
-    template_hash = Key("{}/template-hash")
-    """Annotation on those ControllerRevisions: our hash of the version."""
-    revision = Key("{}/revision")
-    """Annotation on those ControllerRevisions: LWS's revision of the version when it was stored."""
-    rollback_reason = Key("{}/rollback-reason")
-    """Annotation on those ControllerRevisions: why the last release of the version did not end with it."""
-    rollout_finalizer = Key("{}/rollout")
-    """Finalizer of a Rollout: it is removed when all that was changed has been restored."""
-    batch_release_finalizer = Key("{}/batch-release-finalizer")
-    """Finalizer of a BatchRelease: it goes when the canary is gone and nothing depends on the record."""
-    canary_finalizer = Key("finalizer.{}/batch-release")
-    """Finalizer of a canary LWS: it goes when nothing of the canary serves any more."""
+    original = Key("{}/original", "Annotation on an object that a release changed: {by, original, written}.")
+    aborted = Key("{}/aborted", "Annotation on the stable LWS: the version that was aborted.")
+    held = Key("{}/held", "Annotation on an LWS we left held: which version waits and how to open it.")
+    release_hold = Key("{}/release-hold", "The user's break-glass annotation on the LWS.")
+    canary_leader_worker_set = Key("{}/canary-leaderworkerset", "Label on the canary LWS: the stable LWS's name.")
+    rollout_id = Key(
+        "{}/rollout-id", "Label (or annotation) of the user on the LWS, and our label on live leader pods."
+    )
+    rollout_batch_id = Key("{}/rollout-batch-id", "Label on live leader pods: 1-based batch.")
+    history = Key("{}/history", "Label on the ControllerRevisions a Rollout keeps: its name.")
+    template_hash = Key("{}/template-hash", "Annotation on those ControllerRevisions: our hash of the version.")
+    revision = Key(
+        "{}/revision", "Annotation on those ControllerRevisions: LWS's revision of the version when it was stored."
+    )
+    rollback_reason = Key(
+        "{}/rollback-reason",
+        "Annotation on those ControllerRevisions: why the last release of the version did not end with it.",
+    )
+    rollout_finalizer = Key(
+        "{}/rollout", "Finalizer of a Rollout: it is removed when all that was changed has been restored."
+    )
+    batch_release_finalizer = Key(
+        "{}/batch-release-finalizer",
+        "Finalizer of a BatchRelease: it goes when the canary is gone and nothing depends on the record.",
+    )
+    canary_finalizer = Key(
+        "finalizer.{}/batch-release", "Finalizer of a canary LWS: it goes when nothing of the canary serves any more."
+    )
 
     def owns(self, key: str) -> bool:
         """Whether a label or annotation key is one of ours."""

@@ -27,6 +27,7 @@ from rollout_lws.api import (
 )
 from rollout_lws.api.crd import render
 from rollout_lws.api.generate import bring
+from rollout_lws.api.resources import Key
 from rollout_lws.api.rollout_spec import Percent
 from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -246,10 +247,8 @@ def _columns(columns: Iterable[Schema]) -> str:
 def _marks() -> str:
     rows = []
     for name, member in vars(Keys).items():
-        if isinstance(member, property):
-            if not member.__doc__:
-                raise ValueError(f"Keys.{name} says nothing of itself: give it a docstring")
-            rows.append((f"`{getattr(keys(), name)}`", prose(member.__doc__)))
+        if isinstance(member, Key):
+            rows.append((f"`{getattr(keys(), name)}`", prose(str(member.__doc__))))
     return table(("key", "what it is"), rows)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.workload.hold import HOLD
-from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
+from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -114,19 +114,6 @@ async def test_deleting_the_rollout_at_rest_leaves_no_trace(world: World) -> Non
     assert world.leader_uids() == before
 
 
-async def test_deleting_the_rollout_before_the_promotion_goes_back(world: World) -> None:
-    await at_rest(world)
-    before = world.leader_uids()
-    await waiting_for_approval(world)
-    world.delete(world.ROLLOUT, NAME)
-    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
-    await world.rest()
-    assert world.leader_uids() == before
-    assert world.names()["leaderworkersets"] == [NAME]
-    assert world.names()["batchreleases"] == []
-    assert strategy(world)["partition"] == HOLD
-
-
 async def test_deleting_the_rollout_in_the_foreground_takes_nothing_early(world: World) -> None:
     await at_rest(world)
     await waiting_for_approval(world)
@@ -135,31 +122,6 @@ async def test_deleting_the_rollout_in_the_foreground_takes_nothing_early(world:
     await world.rest()
     assert world.groups() == dict.fromkeys(range(4), "v1")
     assert world.names()["leaderworkersets"] == [NAME]
-
-
-async def test_deleting_the_rollout_in_mid_promotion_finishes_it_first(world: World) -> None:
-    await at_rest(world)
-    await mid_promotion(world)
-    world.delete(world.ROLLOUT, NAME)
-    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
-    await world.rest()
-    assert world.groups() == dict.fromkeys(range(4), "v2")
-    assert world.names()["leaderworkersets"] == [NAME]
-    assert strategy(world)["partition"] == 0
-
-
-async def test_a_deleted_lws_is_told_and_a_new_one_is_adopted_afresh(world: World) -> None:
-    await at_rest(world)
-    await waiting_for_approval(world)
-    world.checks.clear()
-    world.delete(LEADER_WORKER_SETS, NAME)
-    await world.until(lambda: world.condition("Stalled").get("reason") == "WorkloadNotFound")
-    assert world.groups(CANARY) == {0: "v2", 1: "v2"}
-    await world.rest()
-    world.create_workload(tag="v5")
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v5")
 
 
 async def test_a_second_rollout_on_the_same_lws_is_refused(world: World) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS, SERVICES, Resource
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.cluster import Options
@@ -17,72 +17,15 @@ from tests.scenarios.routed import (
     ROUTE,
     SERVICE,
     assert_given_back,
-    hold_record,
     routed_at_rest,
     routes_of,
     share,
 )
-from tests.scenarios.stories import CANARY, waiting_for_approval
+from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
-
-
-async def test_five_weighted_steps_share_exactly_what_they_say_and_give_everything_back(world: World) -> None:
-    before = await routed_at_rest(world)
-    world.set_image("v2")
-    for step in range(1, 6):
-        await world.until(
-            lambda step=step: world.status["currentStepIndex"] == step and world.state == "AwaitingApproval"
-        )  # type: ignore[misc]
-        assert share(world) == pytest.approx(step / 10)
-        assert world.status["summary"]["traffic"] == f"{10 * step}%"
-        assert world.get(SERVICES, SERVICE)["spec"]["selector"][LWS_NAME] == NAME  # type: ignore[index]
-        assert world.get(SERVICES, f"{SERVICE}-canary")["spec"]["selector"][LWS_NAME] == CANARY  # type: ignore[index]
-        world.approve()
-    await world.until_state("Healthy", 1200)
-    await world.rest()
-    assert world.groups() == dict.fromkeys(range(5), "v2")
-    assert_given_back(world, before)
-
-
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("step", [1, 3])
-async def test_an_abort_takes_the_share_away_before_the_canary_goes(world: World, step: int) -> None:
-    before = await routed_at_rest(world)
-    await waiting_for_approval(world)
-    while world.status["currentStepIndex"] < step:
-        at = world.status["currentStepIndex"]
-        world.approve()
-        await world.until(lambda at=at: world.status["currentStepIndex"] > at and world.state == "AwaitingApproval")  # type: ignore[misc]
-    gone: list[float] = []
-    world.server.store.subscribe(
-        lambda event: (
-            gone.append(share(world))
-            if event.resource == PODS
-            and event.object["metadata"]["labels"].get(LWS_NAME) == CANARY
-            and "deletionTimestamp" in event.object["metadata"]
-            else None
-        )
-    )
-    world.request("Abort")
-    asked = world.now
-    await world.until_state("Aborted", 1200)
-    assert (world.now - asked).total_seconds() >= 33, "grace and drain"
-    assert gone and not any(gone)
-    await world.rest()
-    assert_given_back(world, before)
-
-
-async def test_a_side_that_stops_serving_loses_its_share_and_gets_it_back(world: World) -> None:
-    await routed_at_rest(world)
-    await waiting_for_approval(world)
-    assert share(world) == pytest.approx(0.1)
-    world.delete(PODS, f"{CANARY}-0")
-    await world.until(lambda: share(world) == 0)
-    await world.until(lambda: share(world) > 0 and world.state == "AwaitingApproval")
-    assert share(world) == pytest.approx(0.1)
 
 
 @tells({Reason.ROUTING: "HTTPRoute llama does not exist: make it anew"})
@@ -143,39 +86,6 @@ async def test_a_promotion_leaves_no_version_without_a_group_behind_its_share(
     assert_given_back(world, before)
 
 
-async def test_an_lws_scaled_to_zero_leaves_the_share_with_the_canary(world: World) -> None:
-    before = await routed_at_rest(world, replicas=2)
-    await waiting_for_approval(world)
-    world.checks.clear()
-    world.patch_lws({"replicas": 0})
-    await world.until_state("Stalled")
-    await world.rest()
-    assert world.condition("Stalled")["message"] == (
-        "LeaderWorkerSet llama has 0 groups, and its canary carries requests: it keeps serving until there are groups"
-        " again: scale up"
-    )
-    assert (world.groups(CANARY), share(world)) == ({0: "v2"}, 1)
-    world.patch_lws({"replicas": 2})
-    await world.until(lambda: world.groups() == {0: "v2", 1: "v2"})
-    while world.state != "Healthy":
-        world.approve()
-        await world.sleep(30)
-    await world.rest()
-    assert_given_back(world, before)
-
-
-async def test_a_paused_release_still_takes_the_share_from_who_does_not_serve(world: World) -> None:
-    await routed_at_rest(world)
-    await waiting_for_approval(world)
-    world.patch_rollout({"strategy": {"paused": True}})
-    await world.until_state("Paused")
-    world.delete(PODS, f"{CANARY}-0")
-    await world.until(lambda: share(world) == 0)
-    await world.until(lambda: world.groups(CANARY) == {0: "v2"})
-    await world.until(lambda: share(world) == pytest.approx(0.1))
-    assert world.state == "Paused"
-
-
 async def test_a_change_of_the_plan_while_paused_shifts_nothing(world: World) -> None:
     await routed_at_rest(world)
     await waiting_for_approval(world)
@@ -188,17 +98,6 @@ async def test_a_change_of_the_plan_while_paused_shifts_nothing(world: World) ->
     world.patch_rollout({"strategy": {"paused": False}})
     await world.until_state("AwaitingApproval")
     assert share(world) == pytest.approx(0.4)
-
-
-async def test_a_deleted_rollout_gives_everything_back_before_it_goes(world: World) -> None:
-    before = await routed_at_rest(world)
-    await waiting_for_approval(world)
-    world.delete(world.ROLLOUT, NAME)
-    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
-    await world.rest()
-    assert hold_record(world) == before
-    assert world.names()["services"] == sorted([NAME, SERVICE])
-    assert world.get(LEADER_WORKER_SETS, CANARY) is None
 
 
 async def test_what_a_user_edits_in_mid_release_is_kept(world: World) -> None:
@@ -280,42 +179,6 @@ def revert(world: World, resource: Resource, name: str, spec: dict[str, Any]) ->
     world.server.replace(resource, {**live, "spec": spec}, field_manager="argocd-controller")
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize(
-    ("resource", "name", "who", "what", "advice"),
-    [
-        (HTTP_ROUTES, ROUTE, "argocd-controller", "HTTPRoute llama", "let it ignore the rules of the route"),
-        # Who only removes something owns nothing afterwards, and managedFields do not know him.
-        (SERVICES, SERVICE, "another client", "Service llama-api", "let it ignore the selector of the Service"),
-    ],
-)
-async def test_who_reverts_a_release_is_answered_once_and_then_named(
-    world: World, resource: Resource, name: str, who: str, what: str, advice: str
-) -> None:
-    before = await routed_at_rest(world)
-    theirs = before[f"{resource.kind} {name}"][0]
-    await waiting_for_approval(world)
-    ours = world.get(resource, name)["spec"]  # type: ignore[index]
-    revert(world, resource, name, theirs)
-    await world.until(lambda: world.get(resource, name)["spec"] == ours)  # type: ignore[index]
-    notes = [event.note for event in world.events if event.reason == "RouteReset"]
-    assert notes == [f"{who} wrote over {what}; it was put back: {advice}"]
-    revert(world, resource, name, theirs)
-    await world.until_state("Stalled")
-    stalled = world.condition("Stalled")
-    assert stalled["reason"] == "RouteConflict"
-    assert stalled["message"].startswith(f"{who} keeps writing over {what}: {advice}; it is put back at ")
-    world.approve()
-    await world.sleep(10)
-    assert (world.status["currentStepIndex"], world.get(resource, name)["spec"]) == (1, theirs)  # type: ignore[index]
-    await world.until(lambda: world.status["currentStepIndex"] == 2, seconds=120)
-    await world.until_state("AwaitingApproval")
-    world.request("Abort")
-    await world.until_state("Aborted")
-    await world.rest()
-    assert_given_back(world, before)
-
-
 LEAVE_IT = "let it ignore the rules of the route"
 NAMED = f"argocd-controller keeps writing over HTTPRoute llama: {LEAVE_IT}; it is put back at 00:01:08 UTC"
 
@@ -331,17 +194,3 @@ async def test_a_quarrel_about_a_route_is_told_with_the_moment_of_the_next_answe
         revert(world, HTTP_ROUTES, ROUTE, before[f"HTTPRoute {ROUTE}"][0])
         await world.rest()
     assert world.state == "Stalled"
-
-
-async def test_an_lws_made_anew_in_mid_release_finds_its_route_given_back(world: World) -> None:
-    before = await routed_at_rest(world)
-    await waiting_for_approval(world)
-    world.checks.clear()
-    world.delete(LEADER_WORKER_SETS, NAME)
-    await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None)
-    await world.until(lambda: share(world) == 1)
-    world.create_workload(replicas=5)
-    await world.until_state("Healthy", 1200)
-    await world.rest()
-    assert world.groups() == dict.fromkeys(range(5), "v1")
-    assert_given_back(world, before)

@@ -30,6 +30,7 @@ async def test_a_header_step_and_five_weighted_ones_share_as_they_say_and_lose_n
             await m.step(step + 1)
             new = shared(step / 10)
             assert await m.all_shares() == {"users": new, "tagged": new, "direct": STABLE_ONLY}
+            assert m.world.status["summary"]["traffic"] == f"{10 * step}%"
             m.world.approve()
         await m.finish()
         m.assert_unharmed()

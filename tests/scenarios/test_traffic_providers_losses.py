@@ -104,6 +104,10 @@ async def test_an_lws_scaled_to_zero_leaves_all_requests_with_the_canary(by: Pro
         world.checks.clear()
         world.patch_lws({"replicas": 0})
         await world.until_state("Stalled")
+        assert world.condition("Stalled")["message"] == (
+            "LeaderWorkerSet llama has 0 groups, and its canary carries requests: it keeps serving until there are"
+            " groups again: scale up"
+        )
         assert (await m.shares()) == NEW_ONLY
         world.patch_lws({"replicas": 2})
         await world.until(lambda: world.groups() == {0: "v2", 1: "v2"}, "new groups")

@@ -1,5 +1,5 @@
-"""Whoever writes over pools, weights or a canary Ingress is answered once and then named; what a user adds is followed
-or left alone.
+"""Whoever writes over routes, Services, pools or a canary Ingress is answered once and then named; what a user adds is
+followed or left alone.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, LWS_NAME, Resource
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, LWS_NAME, SERVICES, Resource
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.metered import LAG, metered, shared
 from tests.scenarios.routed import (
     BY_INGRESS,
     BY_POOLS,
+    BY_ROUTE,
     CANARY_POOL,
     INGRESS,
     POOL,
@@ -73,6 +74,10 @@ def another_pin(world: World, before: dict[str, Any]) -> None:
     rewrite(world, INFERENCE_POOLS, POOL, lambda _: {"spec": spec})
 
 
+def users_service(world: World, before: dict[str, Any]) -> None:
+    rewrite(world, SERVICES, SERVICE, lambda _: {"spec": before[f"Service {SERVICE}"][0]})
+
+
 def no_pin(world: World, before: dict[str, Any]) -> None:
     rewrite(world, INFERENCE_POOLS, CANARY_POOL, lambda _: {"spec": before[f"InferencePool {CANARY_POOL}"][0]})
 
@@ -94,6 +99,16 @@ INGRESS_ADVICE = f"Ingress {CANARY_INGRESS}", "let it leave that Ingress alone, 
 POOL_ADVICE = "let it ignore the selector of the InferencePool"
 #: By whom, what is written over and how, who is named, and what he is told.
 REVERTS: tuple[Any, ...] = (
+    pytest.param(BY_ROUTE, HTTP_ROUTES, ROUTE, users_route, "argocd-controller", ROUTE_ADVICE, id="route"),
+    pytest.param(
+        BY_ROUTE,
+        SERVICES,
+        SERVICE,
+        users_service,
+        "another client",
+        (f"Service {SERVICE}", "let it ignore the selector of the Service"),
+        id="service",
+    ),
     pytest.param(BY_POOLS, HTTP_ROUTES, ROUTE, users_route, "argocd-controller", ROUTE_ADVICE, id="weights"),
     pytest.param(
         BY_POOLS,

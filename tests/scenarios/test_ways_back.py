@@ -6,7 +6,7 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason
-from tests.scenarios.invariants import always_serving, at_most_down
+from tests.scenarios.invariants import always_serving
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
@@ -47,34 +47,6 @@ async def test_nothing_of_an_abort_outlives_a_rollout_that_leaves_at_rest(world:
     assert [key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)] == []
 
 
-async def test_an_aborted_version_can_be_tried_again(world: World) -> None:
-    await at_rest(world)
-    await waiting_for_approval(world)
-    world.request("Abort")
-    await world.until_state("Aborted")
-    await world.rest()
-    world.request("Retry", templateHash=world.status["aborted"]["templateHash"])
-    await world.until_state("AwaitingApproval")
-    world.approve()
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v2")
-    assert KEYS.aborted not in world.lws["metadata"]["annotations"]
-
-
-async def test_another_version_ends_an_abort(world: World) -> None:
-    await at_rest(world)
-    await waiting_for_approval(world)
-    world.request("Abort")
-    await world.until_state("Aborted")
-    await waiting_for_approval(world, "v3")
-    world.approve()
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v3")
-    assert "aborted" not in world.status
-
-
 async def test_a_leader_set_seen_late_is_not_told_of_as_a_renamed_version(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,34 +65,6 @@ async def test_a_leader_set_seen_late_is_not_told_of_as_a_renamed_version(
     assert EventReason.REVISION_RENAMED not in [event.reason for event in world.events]
 
 
-async def test_stables_template_restored_takes_the_release_back(world: World) -> None:
-    await at_rest(world)
-    before = world.leader_uids()
-    await waiting_for_approval(world)
-    world.set_image("v1")
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v1")
-    assert world.leader_uids() == before
-    assert (world.condition("Succeeded")["status"], world.condition("Succeeded")["reason"]) == ("False", "Rollback")
-    assert world.condition("Ready")["status"] == "True"
-
-
-async def test_a_third_template_supersedes_the_second_visibly(world: World) -> None:
-    await at_rest(world)
-    before = world.leader_uids()
-    await waiting_for_approval(world)
-    world.set_image("v3")
-    await world.until(lambda: world.groups(CANARY) == {0: "v3", 1: "v3"}, "a canary of the third version")
-    assert world.leader_uids() == before
-    assert any(event.reason == "Superseded" for event in world.events)
-    await world.until_state("AwaitingApproval")
-    world.approve()
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v3")
-
-
 async def test_an_abort_in_mid_promotion_brings_stable_back_and_never_stops_serving(world: World) -> None:
     await at_rest(world)
     world.checks.append(always_serving)
@@ -129,30 +73,6 @@ async def test_an_abort_in_mid_promotion_brings_stable_back_and_never_stops_serv
     await world.until_state("Aborted")
     await world.rest()
     assert_clean(world, "v1")
-
-
-async def test_stables_template_restored_in_mid_promotion_brings_stable_back(world: World) -> None:
-    await at_rest(world)
-    world.checks += [always_serving, at_most_down(2)]
-    await mid_promotion(world)
-    world.set_image("v1")
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v1")
-
-
-async def test_a_third_template_in_mid_promotion_goes_back_first_and_then_through_its_own_steps(world: World) -> None:
-    await at_rest(world)
-    world.checks.append(always_serving)
-    await mid_promotion(world)
-    world.set_image("v3")
-    await world.until_state("AwaitingApproval")
-    assert world.groups() == dict.fromkeys(range(4), "v1")
-    assert world.groups(CANARY) == {0: "v3", 1: "v3"}
-    world.approve()
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v3")
 
 
 async def test_a_template_edited_inside_a_window_restarts_nothing_with_the_third_version(world: World) -> None:

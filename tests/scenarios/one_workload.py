@@ -43,6 +43,8 @@ ROUTED: tuple[dict[str, Any], ...] = (
     {"replicas": "50%", "traffic": "50%", "pause": {}},
     {"replicas": "100%", "pause": {}},
 )
+#: Half of groups and requests, until it is approved.
+HALF: dict[str, Any] = {"replicas": "50%", "traffic": "50%", "pause": {}}
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch
+from rollout_lws.sandbox.behaviours.cluster import Options
 from tests.scenarios.invariants import always_serving, at_most_down
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
@@ -248,3 +249,39 @@ async def test_an_edited_plan_goes_on_from_the_groups_that_stand(world: World) -
     await world.until(lambda: world.groups(CANARY) == dict.fromkeys(range(3), "v2"))
     await world.until_state("AwaitingApproval")
     assert world.status["currentStepIndex"] == 2
+
+
+@pytest.mark.long
+async def test_more_canary_groups_than_leaders_on_file_come_to_rest() -> None:
+    world = World(Options(nodes=40))
+    world.create_workload(replicas=60, size=1)
+    world.create_rollout({"replicas": 55, "pause": {}}, {"replicas": "100%"})
+    world.start_controller()
+    await world.until_state("Healthy")
+    await waiting_for_approval(world)
+    await world.rest()
+    before = len(world.writes)
+    await world.sleep(300)
+    assert len(world.writes) == before
+    world.close()
+
+
+async def test_a_plan_shortened_while_paused_goes_on_afterwards(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.patch_rollout({"strategy": {"paused": True}})
+    await world.rest()
+    world.patch_rollout({"strategy": {"canary": {"steps": [{"replicas": "50%", "pause": {}}]}}})
+    await world.rest()
+    assert world.state == "Paused"
+    world.patch_rollout({"strategy": {"paused": False}})
+    await world.until_state("AwaitingApproval")
+    assert world.status["summary"]["step"] == "1/1"
+
+
+async def test_a_group_that_has_warmed_up_at_rest_is_told_as_ready(world: World) -> None:
+    await at_rest(world, *STEPS, minReadySeconds=60)
+    world.checks.clear()
+    world.delete(PODS, f"{NAME}-0")
+    await world.sleep(120)
+    assert world.status["summary"]["stable"] == "4/4"

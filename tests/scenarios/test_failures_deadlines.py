@@ -232,3 +232,25 @@ async def test_a_paused_release_forgets_no_approval(world: World) -> None:
     world.request("Pause")
     await world.sleep(600)
     assert world.state == "Paused"
+
+
+async def test_a_group_lost_after_a_long_wait_for_approval_has_the_whole_deadline(world: World) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=600, onFailure="Abort")
+    await waiting_for_approval(world)
+    await world.sleep(7200)
+    world.delete(PODS, f"{CANARY}-0")
+    await world.sleep(1)
+    assert world.state == "Loading", world.describe()
+
+
+async def test_a_pause_is_no_part_of_the_deadline(world: World) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=600, onFailure="Abort")
+    world.set_image("v2")
+    await world.until_state("Pausing")
+    world.patch_rollout({"strategy": {"paused": True}})
+    await world.sleep(7200)
+    world.delete(PODS, f"{CANARY}-0")
+    await world.sleep(1)
+    world.patch_rollout({"strategy": {"paused": False}})
+    await world.sleep(1)
+    assert world.state == "Loading", world.describe()

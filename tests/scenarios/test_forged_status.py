@@ -33,7 +33,7 @@ from tests.scenarios.routed import (
     share,
 )
 from tests.scenarios.scaled import create_autoscaler
-from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
+from tests.scenarios.stories import CANARY, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.styles import STYLES, Style
 from tests.scenarios.test_random_walk import in_virtual_time
 from tests.scenarios.walk_plans import PLANS
@@ -274,3 +274,15 @@ def test_whatever_a_status_says_only_what_the_spec_names_is_written_and_all_of_i
 @_LONG
 def test_hundreds_of_them(by: Provider, style: Style, acts: list[tuple[Any, float]], edit: str | None) -> None:
     run(by, style, acts, edit)
+
+
+async def test_a_sub_status_wiped_in_mid_release_is_found_again(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.patch(world.ROLLOUT, NAME, {"status": {"canaryStatus": None}}, "status")
+    await world.rest()
+    assert world.state == "AwaitingApproval"
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")

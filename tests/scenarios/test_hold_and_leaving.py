@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Create
 from rollout_lws.workload.hold import HOLD
-from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
+from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -148,3 +149,50 @@ async def test_a_rollout_created_with_the_new_template_adopts_what_runs(world: W
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
+
+
+async def test_a_new_rollout_takes_the_mark_off_that_told_of_a_version_nobody_releases(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.delete(world.ROLLOUT, NAME)
+    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
+    assert KEYS.held in world.lws["metadata"]["annotations"]
+    world.create_rollout(*STEPS)
+    await world.until_state("AwaitingApproval")
+    assert KEYS.held not in world.lws["metadata"]["annotations"]
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_an_lws_made_anew_in_mid_release_gets_no_record_before_it_is_adopted(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    world.delete(LEADER_WORKER_SETS, NAME)
+    await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None)
+    await world.rest()
+    world.writes.clear()
+    world.create_workload(tag="v5")
+    await world.until(lambda: set(world.groups().values()) == {"v5"}, "groups of the new LWS")
+    world.set_image("v6")
+    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v6"})
+    await world.rest()
+    assert_clean(world, "v6")
+    assert not [write for write in world.writes if isinstance(write, Create) and write.resource == world.RECORD]
+
+
+async def test_a_canary_that_has_just_become_ready_serves_until_the_lws_made_anew_does(world: World) -> None:
+    await at_rest(world, minReadySeconds=5)
+    world.checks.clear()
+    world.set_image("v2")
+    await world.until(lambda: world.groups(CANARY) == {0: "v2"})
+    world.delete(LEADER_WORKER_SETS, NAME, "Foreground")
+    await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None)
+    world.create_workload(tag="v5")
+    await world.until(lambda: "v5" in world.groups().values() or world.groups(CANARY) != {0: "v2"})
+    assert world.groups(CANARY) == {0: "v2"}, "it goes only when somebody else serves"
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v5")

@@ -9,7 +9,10 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.failures import apply
-from tests.scenarios.stories import assert_clean, at_rest, waiting_for_approval
+from tests.scenarios.insisting import Insisting
+from tests.scenarios.one_workload import HALF, SURGE, over, routed_in_care, step
+from tests.scenarios.routed import assert_given_back
+from tests.scenarios.stories import CANARY, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -156,3 +159,54 @@ async def test_the_stable_template_restored_under_the_annotation_ends_the_releas
     assert [each.name for each in world.writes[before:] if each.resource == LEADER_WORKER_SETS] == []
     assert [each.reason for each in world.events].count("RollingBack") == 1
     assert world.state == "HoldReleased"
+
+
+@pytest.mark.parametrize("how", ["contest", "annotation"])
+async def test_stables_template_restored_without_the_hold_ends_the_release(world: World, how: str) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    if how == "annotation":
+        world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
+    else:
+        tool = Insisting(world, lowered=3)
+        await world.until(lambda: world.condition("Stalled").get("reason") == "HoldConflict")
+        await world.sleep(5)
+        tool.stop()
+    world.set_image("v1")
+    await world.sleep(120)
+    assert set(world.groups().values()) == {"v1"}
+    assert world.get(LEADER_WORKER_SETS, CANARY) is None
+    assert world.status["phase"] == "Healthy"
+    assert world.condition("Succeeded")["reason"] == "Rollback"
+
+
+async def test_a_hold_that_was_released_by_hand_comes_back_without_a_contest(world: World) -> None:
+    await at_rest(world)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}})
+    await world.rest()
+    for value in ("true", None):
+        world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
+        await world.rest()
+        assert world.state == ("HoldReleased" if value else "Healthy")
+    assert_clean(world, "v1")
+    assert [event.reason for event in world.events].count("HoldReset") == 1
+
+
+async def test_a_release_that_no_old_group_is_left_of_ends_by_itself(world: World) -> None:
+    """Somebody had the LWS roll by itself, and took it back when its only group had been taken down for it."""
+    before = await routed_in_care(world, SURGE, HALF, {"replicas": "100%"}, replicas=1)
+    world.checks.clear()
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
+    world.set_image("v2")
+    await over(world, "v2", "HoldReleased")
+    world.set_image("v1")
+    await world.until(lambda: world.groups() == {0: "v1!"}, "the group is recreated")
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: None}}})
+    await over(world, "v1")
+    world.set_image("v3")
+    await world.until(lambda: world.groups().get(1) == "v3", "a surge group of the third version")
+    await step(world, 1)
+    world.approve()
+    await over(world, "v3")
+    assert_given_back(world, before)

@@ -258,3 +258,26 @@ async def test_everything_at_once_on_request(world: World) -> None:
 def _uid(world: World, name: str) -> str:
     found = world.get(LEADER_WORKER_SETS, name)
     return str(found["metadata"]["uid"]) if found else ""
+
+
+async def test_an_abort_of_a_release_that_is_superseded_already_is_refused(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.set_image("v3")
+    await world.until(lambda: (world.status.get("finalising") or {}).get("reason") == "Continuous")
+    world.request("Abort")
+    await world.until_state("AwaitingApproval")
+    assert world.status["lastAction"]["outcome"] == "Refused"
+    assert "another version was applied" in world.status["lastAction"]["message"]
+
+
+async def test_a_retry_waits_for_the_end_of_the_way_back(world: World) -> None:
+    await at_rest(world)
+    await mid_promotion(world)
+    world.request("Abort")
+    await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "RollBackPromotion")
+    world.request("Retry")
+    await world.until(lambda: "finalising" not in world.status)
+    assert (world.status["phase"], world.groups()) == ("Aborted", dict.fromkeys(range(4), "v1"))
+    await world.until_state("AwaitingApproval")
+    assert world.status["lastAction"]["type"] == "Retry"

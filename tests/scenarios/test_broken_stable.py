@@ -8,7 +8,10 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.invariants import never_two_canaries
+from tests.scenarios.one_workload import IN_PLACE, over, step
+from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, create_provider, hold_record, routing, share
 from tests.scenarios.stories import CANARY, assert_clean, waiting_for_approval
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, World
@@ -101,3 +104,46 @@ async def left_serving(world: World) -> None:
     await world.rest()
     assert world.get(LEADER_WORKER_SETS, CANARY) is None
     assert world.names()["batchreleases"] == []
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(2, marks=pytest.mark.long), 4])
+async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World, replicas: int) -> None:
+    """All requests go to the new version then, more than its steps ask for, and that must not hold them up, nor must it
+    in a promotion that a canary with fewer groups carries alone.
+    """
+    create_provider(world, BY_ROUTE)
+    before = hold_record(world)
+    world.create_workload(replicas=replicas)
+    template = {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
+    world.create_rollout(*FIVE[:2], canary={"trafficRoutings": routing()})
+    world.start_controller()
+    await world.until_state("Healthy")
+    template["metadata"]["annotations"] = {f"{PREFIX}fail": None}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
+    for number in (1, 2):
+        await step(world, number)
+        await world.until(lambda: share(world) == 1.0, "all requests at the side that serves")
+        world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_given_back(world, before)
+    assert "!" not in "".join(world.groups().values())
+
+
+async def test_an_lws_of_which_no_group_ever_served_is_fixed_in_place_step_by_step(world: World) -> None:
+    world.create_workload(replicas=3)
+    template = world.lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    broken = template | {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": broken}})
+    world.create_rollout({"replicas": "50%", "pause": {}}, {"replicas": "100%"}, canary=IN_PLACE.words)
+    world.start_controller()
+    await world.until_state("Healthy")
+    fixed = template | {"metadata": {"annotations": {f"{PREFIX}fail": None}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": fixed}})
+    world.set_image("v2")
+    await step(world, 1)
+    tags = [world.groups()[ordinal] for ordinal in range(3)]
+    assert (tags[1:], tags[0].startswith("v1")) == (["v2", "v2"], True), "only as many as the step says"
+    world.approve()
+    await over(world, "v2")

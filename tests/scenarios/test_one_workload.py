@@ -1,4 +1,4 @@
-"""In place and surge where reviewers found holes: each story once ended badly."""
+"""In place and surge: what may come together with a step, a window or a promotion in one LeaderWorkerSet."""
 
 from __future__ import annotations
 

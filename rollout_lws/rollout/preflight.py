@@ -99,12 +99,11 @@ def unfit(d: Draft) -> Refusal | None:
 
 
 def too_old(d: Draft) -> Refusal | None:
-    if d.o.capabilities.observed_generation:
+    ref = d.o.rollout.spec.workload_ref
+    kind = target_type(ref.api_version, ref.kind)
+    if d.o.capabilities.observed_generation or kind is None or not kind.too_old:
         return None
-    return Refusal(
-        Reason.LWS_TOO_OLD,
-        "LeaderWorkerSet's status has no observedGeneration in this cluster: upgrade LeaderWorkerSet to 0.9 or newer",
-    )
+    return Refusal(Reason.LWS_TOO_OLD, kind.too_old)
 
 
 _MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (

@@ -62,6 +62,9 @@ class LeaderWorkerSet(Struct, frozen=True):
     template: ClassVar[str] = FORMAT.holder
     strategy_path: ClassVar[tuple[str, str, str]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
     look_at_controller: ClassVar[str] = "kubectl get pods -n lws-system"
+    too_old: ClassVar[str] = (
+        "LeaderWorkerSet's status has no observedGeneration in this cluster: upgrade LeaderWorkerSet to 0.9 or newer"
+    )
 
     metadata: OwnedMeta
     spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()

@@ -53,6 +53,10 @@ class Target(Protocol):
     """Path of the members partition, maxUnavailable and maxSurge, inside the strategy, which has a member type."""
     look_at_controller: ClassVar[str]
     """The command that shows whether the workload's controller runs."""
+    too_old: ClassVar[str]
+    """What is wrong, and what to do, if the status of the kind has no observedGeneration in a cluster; "" for a kind
+    that has always had it.
+    """
 
     @property
     def metadata(self) -> OwnedMeta: ...

@@ -29,7 +29,6 @@ EXCEPTIONS = {
     "capacity/surge.py": ("LeaderWorkerSet",),
     "observe/assume.py": ("LEADER_WORKER", "LWS_", "leaderWorkerTemplate"),  # what commands assume of files
     "observe/capabilities.py": ("LEADER_WORKER", "groupIdentity"),  # the CRD of LeaderWorkerSet
-    "rollout/preflight.py": ("LeaderWorkerSet",),  # the LeaderWorkerSet controller is too old
     "rollout/reasons.py": ("LeaderWorkerSet", "LWS_"),  # names of reasons, which alerts may match
     "workload/groups.py": ("LWS_",),  # the annotation with a group's size
 }

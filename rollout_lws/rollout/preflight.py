@@ -206,11 +206,23 @@ def too_few_groups(d: Draft) -> Refusal | None:
     """In place, promotion updates the last group too, and another group has to serve meanwhile."""
     if not 0 < d.replicas < d.capacity.least_replicas:
         return None
-    other = known.EXTRA_WORKLOAD if queue_of(d.stable.workload) else known.SURGE
+    no_surge = queue_of(d.stable.workload) or not d.stable.workload.surges
+    other = known.EXTRA_WORKLOAD if no_surge else known.SURGE
     return Refusal(
         Reason.TOO_FEW_GROUPS,
         f"{d.stable.called} has 1 group, and {d.capacity.title} renews groups while others"
         f" serve: scale it to {d.capacity.least_replicas}, or use capacity {other.name}",
+        FieldRef("spec.strategy.canary.capacity"),
+    )
+
+
+def without_surge(d: Draft) -> Refusal | None:
+    """Refuses surge groups of a kind that has none: its API server would drop maxSurge from each write."""
+    if not d.capacity.surges or d.stable.workload.surges:
+        return None
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"a {d.kind} has no surge groups: use capacity InPlace or ExtraWorkload",
         FieldRef("spec.strategy.canary.capacity"),
     )
 
@@ -232,6 +244,7 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
     invalid_spec,
     other_style,
     too_few_groups,
+    without_surge,
     surge_under_kueue,
     claims_changed,
     unsafe_pending,

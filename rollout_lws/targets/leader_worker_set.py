@@ -61,6 +61,7 @@ class LeaderWorkerSet(Struct, frozen=True):
     labels: ClassVar[PodLabels] = RELEASED[LEADER_WORKER_SETS]
     template: ClassVar[str] = FORMAT.holder
     strategy_path: ClassVar[tuple[str, str, str]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
+    surges: ClassVar[bool] = True
     look_at_controller: ClassVar[str] = "kubectl get pods -n lws-system"
     too_old: ClassVar[str] = (
         "LeaderWorkerSet's status has no observedGeneration in this cluster: upgrade LeaderWorkerSet to 0.9 or newer"

@@ -51,6 +51,8 @@ class Target(Protocol):
     """The member of the spec that has the pods' templates."""
     strategy_path: ClassVar[tuple[str, str, str]]
     """Path of the members partition, maxUnavailable and maxSurge, inside the strategy, which has a member type."""
+    surges: ClassVar[bool]
+    """Whether its rolling updates have a maxSurge."""
     look_at_controller: ClassVar[str]
     """The command that shows whether the workload's controller runs."""
     too_old: ClassVar[str]

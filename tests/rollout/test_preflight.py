@@ -11,6 +11,7 @@ from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.preflight import NAME_LIMIT, all_refusals, cannot_manage, cannot_release, refused_by_spec
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.facts import Facts, NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import OLD, WORKER, facts, lws, revision_record
@@ -96,3 +97,21 @@ def test_whoever_looks_before_a_release_is_told_everything_each_at_its_place() -
         (Reason.NAME_TAKEN, FieldRef("metadata.name", "LeaderWorkerSet", "llama-canary")),
     ]
     assert len(list(all_refusals(draft(mine, rivals=(rival.metadata,))))) == 2
+
+
+@pytest.mark.parametrize(
+    ("capacity", "replicas", "expected", "words"),
+    [
+        ("Surge", 4, Reason.INVALID_SPEC, "a LeaderWorkerSet has no surge groups: use capacity InPlace"),
+        ("InPlace", 4, None, ""),
+        ("InPlace", 1, Reason.TOO_FEW_GROUPS, "or use capacity ExtraWorkload"),
+    ],
+)
+def test_a_kind_without_surge_groups_is_not_given_any(
+    monkeypatch: pytest.MonkeyPatch, capacity: str, replicas: int, expected: Reason | None, words: str
+) -> None:
+    monkeypatch.setattr(LeaderWorkerSet, "surges", False)
+    plan = rollout(canary={"capacity": capacity, "steps": [{"replicas": 1}]}, status=at_rest())
+    refusal = refused_by_spec(draft(plan, stable=held(replicas)))
+    assert reason(refusal) is expected
+    assert refusal is None or words in refusal.message

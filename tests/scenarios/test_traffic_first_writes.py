@@ -12,7 +12,6 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
-from tests.cli.doctor.looking import broken
 from tests.scenarios.borders import FOREIGN, marks
 from tests.scenarios.routed import (
     BY_POOLS,
@@ -161,9 +160,6 @@ async def test_another_lws_that_comes_up_behind_a_pinned_service_is_told_of_once
     world.approve()
     await world.rest()
     assert [each.note for each in world.events if each.reason == EventReason.SHARED_BACKEND] == [SHUT_OUT]
-    found = await broken(world)
-    assert found.about == f"Service/{SERVICE}"
-    assert f"selects leaders of LeaderWorkerSet {OTHER} too" in found.found
 
 
 # What was written is found again, whatever a status says

@@ -10,7 +10,6 @@ from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.doctor.facts import Facts, PendingWrite
 from rollout_lws.cli.doctor.links import Link, Name, State
-from rollout_lws.objects.kueue import ORIGIN
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     KUEUE_CHECKS,
@@ -24,12 +23,10 @@ from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, FieldRef, Verdict
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads, was_dispatched
+from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.traffic.registry import SPECS
-from rollout_lws.workload.dispatch import Dispatch, dispatch
-from rollout_lws.workload.facts import Facts as Workload
 
 #: The link of the chain for each reason of a stalled Rollout.
 PLACE: dict[Reason, Name] = {
@@ -233,14 +230,6 @@ class Case:
             by_itself="the links after it are looked at all the same",
             next=(self.kubectl(f"auth can-i list {kind}"),),
         )
-
-    def dispatched(self, side: Workload) -> Dispatch | None:
-        """Where MultiKueue dispatches the groups of this LWS; None for local groups. Without access to Workloads, uses
-        what a controller has found.
-        """
-        found = dispatch(side, self.d.o.queues.dispatching)
-        unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.workload.metadata.labels
-        return Dispatch((), ()) if found is None and unread and was_dispatched(self.d) else found
 
     def complained(self, name: Name, about: str, steps: Iterable[str] = ()) -> Link | None:
         """The link as broken, when the rules' complaint belongs to it."""

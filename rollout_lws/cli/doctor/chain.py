@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import groups, multikueue, pods, readiness, rollout, routes, services, workload
+from rollout_lws.cli.doctor.checks import groups, pods, readiness, rollout, routes, services, workload
 from rollout_lws.cli.doctor.checks.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
+from rollout_lws.workload.dispatch import dispatch
 from rollout_lws.workload.facts import Facts as Workload
 
 #: Links that break because something is missing.
@@ -48,10 +49,9 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
     found = found_in(case, side)
     of_containers = [each for each in found if each.trouble.reason not in UNMADE | UNPLACED | UNREADY]
     made = groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE])
-    elsewhere = case.dispatched(side)
-    if elsewhere is not None:
-        running = pods.containers(case, side, about, of_containers)
-        return (made, multikueue.admission(case, side, elsewhere), running)
+    if dispatch(side, case.d.o.queues.dispatching) is not None:
+        # What MultiKueue sends to another cluster is scheduled and ready there.
+        return (made, pods.containers(case, side, about, of_containers))
     return (
         made,
         pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),

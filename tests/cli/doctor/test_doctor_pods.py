@@ -12,8 +12,7 @@ from rollout_lws.cli.doctor.command import SECOND_LOOK
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.cli.doctor.orphans import COLLECTED_SECONDS
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.kueue import MANAGED, QUEUE_NAME
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import Operation
 from tests.cli.doctor.looking import assert_whole, broken, links, look, told
 from tests.cli.doctor.styles import EVERY_STYLE, STYLES
@@ -345,29 +344,6 @@ async def test_a_queue_is_waited_for_and_named(world: World) -> None:
     assert waits is not None, told(found)
     assert_names(waits, Name.SCHEDULING, f"Pod/{LEADER}", "insufficient quota for nvidia.com/gpu")
     assert waits.next[0] == "kubectl get workloads.kueue.x-k8s.io"
-
-
-async def test_a_leader_that_kueue_has_left_out_is_named_and_deleted_only_where_no_version_waits(world: World) -> None:
-    install(world)
-    await at_rest(world)
-    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
-    queue(world, lws=NAME)
-    for each in range(4):
-        world.patch(PODS, f"{NAME}-{each}", {"metadata": {"labels": {MANAGED: "true"} if each != 1 else {}}})
-    waits = first(await links(world), State.WAITING)
-    assert waits is not None
-    assert_names(waits, Name.SCHEDULING, f"Pod/{NAME}-1", f"group 1 of {NAME} runs outside Kueue's quota")
-    assert waits.next == (f"kubectl delete pod {NAME}-1",)
-    world.patch(PODS, f"{NAME}-3", {"metadata": {"labels": {MANAGED: None}}})
-    both = first(await links(world), State.WAITING)
-    assert both is not None
-    named = f"groups 1, 3 of {NAME} run outside Kueue's quota"
-    assert_names(both, Name.SCHEDULING, f"LeaderWorkerSet/{NAME}", named)
-    assert both.next == (f"kubectl delete pod {NAME}-1", f"kubectl delete pod {NAME}-3")
-    world.set_image("v2")
-    await world.until_state("AwaitingApproval")
-    waits = next(each for each in await links(world) if each.name is Name.SCHEDULING)
-    assert (waits.state, waits.next) == (State.WAITING, ())
 
 
 async def test_what_a_queue_will_never_admit_is_broken(world: World) -> None:

@@ -8,9 +8,7 @@ from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.checks.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
-from rollout_lws.rollout.groups.kueue_admission import outside_quota
 from rollout_lws.workload.facts import Facts as Workload
-from rollout_lws.workload.queueing import left_out
 from rollout_lws.workload.trouble import KUEUE_REASONS
 
 # Scheduling
@@ -18,7 +16,7 @@ from rollout_lws.workload.trouble import KUEUE_REASONS
 
 def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     if not found:
-        return _outside_quota(case, side, about) or ok(Name.SCHEDULING, about, "no pod waits for a node")
+        return ok(Name.SCHEDULING, about, "no pod waits for a node")
     found = sorted(found, key=lambda each: waits(case, each))
     worst = found[0]
     if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
@@ -35,27 +33,6 @@ def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Li
         if worst.trouble.reason in QUEUED
         else "the pod is placed as soon as what it waits for is there",
         (case.kubectl("get workloads.kueue.x-k8s.io"), describe) if of_kueue else (describe, "kubectl describe nodes"),
-    )
-
-
-def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
-    """Groups whose gates Kueue removed without admission, and which it has not evicted yet."""
-    outside, stable = left_out(side), case.d.status.stable
-    if not outside:
-        return None
-    waits = stable is None or case.d.version.template_hash != stable.template_hash
-    pods = [each.leader.metadata.name for each in outside]
-    return Link(
-        Name.SCHEDULING,
-        State.WAITING,
-        f"Pod/{pods[0]}" if len(pods) == 1 else about,
-        f"{outside_quota(side.name, outside)}: Kueue lets leaders of the old version go while another one"
-        " waits, and evicts their groups after its own timeout (waitForPodsReady), ready or not",
-        "it ends when the group is next recreated after the release"
-        if waits
-        else "Kueue evicts the group, and it comes back within the quota; delete its leader to have that when it suits",
-        # While a version waits, Kueue would not admit the next leader either.
-        () if waits else tuple(case.kubectl(f"delete pod {each}") for each in pods[:10]),
     )
 
 

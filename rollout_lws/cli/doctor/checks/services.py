@@ -9,7 +9,6 @@ from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS, SERVICES
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.routing.selector_pinning import target
-from rollout_lws.rollout.routing.unmanaged_backends import shut_out
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.traffic import marks
@@ -82,17 +81,6 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
             f' requests: add "{LWS_WORKER_INDEX}: \\"0\\"" to its selector, or say trafficRoutings[].target AllPods if'
             " they do",
             "nothing",
-            steps,
-        )
-    others = shut_out(selector.facts, selector)
-    if others:
-        return Link(
-            Name.SERVICE,
-            State.BROKEN,
-            about,
-            f"{selector.ref} selects leaders of LeaderWorkerSet {', '.join(others)} too, which get no requests from it"
-            f" while it is pinned to {side.name}: give them one of their own",
-            "the pin goes at the end of the release; the next one is refused",
             steps,
         )
     count = len({pod.metadata.name for pod in reached})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import multikueue
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, CORE_EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.objects.workloads import StatefulSet
@@ -31,8 +30,7 @@ def workload(case: Case) -> Link:
     found = unread or case.complained(Name.WORKLOAD, about, steps)
     stable = case.facts.observation.stable
     if found is not None:
-        elsewhere = case.dispatched(stable) if stable is not None else None
-        return found if stable is None or elsewhere is None else multikueue.refused(case, stable, found)
+        return found
     if stable is None:
         return Link(
             Name.WORKLOAD,

@@ -25,7 +25,6 @@ from rollout_lws.sandbox.behaviours.base import (
     terminating,
 )
 from rollout_lws.sandbox.behaviours.faults import Timing, script_of
-from rollout_lws.sandbox.behaviours.nodes.affinity import ANYWHERE, Placement, placement, terms
 
 ACCELERATOR = "nvidia.com/gpu"
 
@@ -75,29 +74,19 @@ class Free:
     schedulable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    pod: Object
-    nodes: tuple[Free, ...]
-    unschedulable: bool = False
-    placement: Placement = ANYWHERE
-
-
 class Scheduler:
     """Reconciles pods without a node, and retries all of them when resources become free.
 
-    It evaluates resource requests, nodeSelector, cordons and required affinity between pods, but not taints, preemption
-    or the other kinds of affinity.
+    It evaluates resource requests, nodeSelector and cordons, but not affinity, taints or preemption.
     """
 
     name = "scheduler"
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        #: Pods without a node, and whether the binding of another pod can make them schedulable.
-        self._waiting: dict[Key, bool] = {}
+        #: Pods without a node, in their order.
+        self._waiting: dict[Key, None] = {}
         self._used: dict[str, Counter[str]] = {}
-        self._repelling: dict[Key, Object] = {}
 
     def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         if change.resource == NODES:
@@ -110,18 +99,13 @@ class Scheduler:
         if gained != had:
             if had:
                 self._used.setdefault(had, Counter()).subtract(_requests(change.object))
-                self._repelling.pop(key, None)
             if gained:
                 self._used.setdefault(gained, Counter()).update(_requests(change.object))
-                if terms(change.object, "podAntiAffinity"):
-                    self._repelling[key] = change.object
         if change.deleted or terminating(change.object) or change.object["spec"].get("nodeName"):
             self._waiting.pop(key, None)
-            if gained == had:
-                return ()
-            return tuple(waiting for waiting, attracted in self._waiting.items() if had or attracted)
+            return tuple(self._waiting) if had and gained != had else ()
         if change.previous is None or key not in self._waiting:
-            self._waiting[key] = bool(terms(change.object, "podAffinity"))
+            self._waiting[key] = None
             return (key,)
         return () if change.previous["spec"] == change.object["spec"] else (key,)
 
@@ -129,22 +113,8 @@ class Scheduler:
         pod = view.get(PODS, *key)
         if pod is None or terminating(pod) or pod["spec"].get("nodeName") or pod["spec"].get("schedulingGates"):
             return NOTHING
-        nodes = view.list(NODES)
         refused = script_of(pod, self._timing).failure == "Unschedulable"
-        return decide(Snapshot(pod, tuple(map(self._free, nodes)), refused, self._placement(pod, nodes, view)), now)
-
-    def _placement(self, pod: Object, nodes: Iterable[Object], view: View) -> Placement:
-        choosy = bool(terms(pod, "podAffinity") or terms(pod, "podAntiAffinity"))
-        if not (choosy or self._repelling):
-            return ANYWHERE
-        bound = (
-            [each for each in view.list(PODS, pod["metadata"]["namespace"]) if each["spec"].get("nodeName")]
-            if choosy
-            else []
-        )
-        return placement(
-            pod, bound, self._repelling.values(), {item["metadata"]["name"]: labels_of(item) for item in nodes}
-        )
+        return decide(pod, tuple(map(self._free, view.list(NODES))), refused, now)
 
     def _free(self, item: Object) -> Free:
         total = _amounts((item.get("status") or {}).get("allocatable"))
@@ -153,31 +123,31 @@ class Scheduler:
         return Free(item["metadata"]["name"], labels_of(item), left, not item["spec"].get("unschedulable"))
 
 
-def decide(seen: Snapshot, now: float) -> Outcome:
-    """Bind the pod to the node with the most accelerators, then the fewest pods, or report why it fits on none."""
+def decide(pod: Object, nodes: tuple[Free, ...], refused: bool, now: float) -> Outcome:
+    """Bind the pod to the node with the most accelerators, then the fewest pods, or report why it fits on none, as
+    always when it is ``refused``.
+    """
     try:
-        wanted = _requests(seen.pod)
+        wanted = _requests(pod)
     except UsageError as error:
-        return Outcome(_status(seen.pod, _condition("False", now, "Unschedulable", f"resources: {error}")))
-    selector = seen.pod["spec"].get("nodeSelector") or {}
+        return Outcome(_status(pod, _condition("False", now, "Unschedulable", f"resources: {error}")))
+    selector = pod["spec"].get("nodeSelector") or {}
     reasons: Counter[str] = Counter()
     fitting: list[Free] = []
-    for item in seen.nodes:
+    for item in nodes:
         problems = _problems(item, wanted, selector)
-        if not problems and (apart := seen.placement.problem(item.labels)):
-            problems = [apart]
-        if seen.unschedulable and not problems:
+        if refused and not problems:
             problems = [f"Insufficient {ACCELERATOR}"]
         reasons.update(problems)
         if not problems:
             fitting.append(item)
-    namespace, name = key_of(seen.pod)
+    namespace, name = key_of(pod)
     if not fitting:
         detail = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
         message = "no nodes available to schedule pods"
         if detail:
-            message = f"0/{len(seen.nodes)} nodes are available: {detail}."
-        return Outcome(_status(seen.pod, _condition("False", now, "Unschedulable", message)))
+            message = f"0/{len(nodes)} nodes are available: {detail}."
+        return Outcome(_status(pod, _condition("False", now, "Unschedulable", message)))
     chosen = max(fitting, key=lambda item: (item.amounts.get(ACCELERATOR, 0), item.amounts.get("pods", 0)))
     binding = Patch(PODS, namespace, name, {"spec": {"nodeName": chosen.name}}, "bind to a node with room")
     return Outcome((binding,))

@@ -16,7 +16,6 @@ Convert = Callable[[dict[str, Any]], dict[str, Any]]
 
 PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
-REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 #: Stored only so that manifests with them apply; the sandbox does no authorization.
 RBAC = (
     known.ROLES,
@@ -109,31 +108,20 @@ _EVENT_FIELDS = (
 )
 
 
-def _core_event(event: dict[str, Any]) -> dict[str, Any]:
-    """events.k8s.io/v1 converted to core/v1, the storage version of both."""
-    names = {
-        "note": "message",
-        "regarding": "involvedObject",
-        "reportingController": "reportingComponent",
-        "deprecatedCount": "count",
-        "deprecatedFirstTimestamp": "firstTimestamp",
-        "deprecatedLastTimestamp": "lastTimestamp",
-        "deprecatedSource": "source",
-    }
-    return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1"}
+#: Members of an events.k8s.io/v1 Event by their names in core/v1, the storage version of both.
+_EVENT_NAMES = {
+    "message": "note",
+    "involvedObject": "regarding",
+    "reportingComponent": "reportingController",
+    "count": "deprecatedCount",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "source": "deprecatedSource",
+}
 
 
-def _new_event(event: dict[str, Any]) -> dict[str, Any]:
-    names = {
-        "message": "note",
-        "involvedObject": "regarding",
-        "reportingComponent": "reportingController",
-        "count": "deprecatedCount",
-        "firstTimestamp": "deprecatedFirstTimestamp",
-        "lastTimestamp": "deprecatedLastTimestamp",
-        "source": "deprecatedSource",
-    }
-    return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": "events.k8s.io/v1"}
+def _renamed(names: Mapping[str, str], api_version: str) -> Convert:
+    return lambda obj: {names.get(key, key): value for key, value in obj.items()} | {"apiVersion": api_version}
 
 
 _SELECTOR_SCALE = Scale(selector="spec.selector")
@@ -159,7 +147,6 @@ BUILTINS: tuple[Served, ...] = (
     _serve(PERSISTENT_VOLUMES, "pv"),
     _serve(known.STATEFUL_SETS, "sts", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.DEPLOYMENTS, "deploy", generation=True, scale=_SELECTOR_SCALE, category="all"),
-    _serve(REPLICA_SETS, "rs", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.CONTROLLER_REVISIONS, status=False),
     _serve(known.ENDPOINT_SLICES, status=False, generation=True),
     Served(
@@ -168,8 +155,8 @@ BUILTINS: tuple[Served, ...] = (
         singular="event",
         short_names=("ev",),
         fields=frozenset({"metadata.name", "metadata.namespace", "reason", "type"}),
-        to_storage=_core_event,
-        from_storage=_new_event,
+        to_storage=_renamed({new: core for core, new in _EVENT_NAMES.items()}, "v1"),
+        from_storage=_renamed(_EVENT_NAMES, "events.k8s.io/v1"),
     ),
     _serve(known.LEASES, status=False),
     _serve(known.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", generation=True, category="api-extensions"),

@@ -19,7 +19,6 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.sandbox.api_resources import REPLICA_SETS
 from tests.conformance.asking import Asking, Object
 from tests.conformance.objects import ROLLOUTS, config_map, lws, pod, rollout, service, stateful_set
 
@@ -61,13 +60,6 @@ _COLUMNS: dict[Resource, list[tuple[str, str, str, int]]] = {
     SERVICES: texts("Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
     STATEFUL_SETS: texts("Ready", "Age", wide=_TEMPLATE),
     DEPLOYMENTS: texts("Ready", "Up-to-date", "Available", "Age", wide=(*_TEMPLATE, "Selector")),
-    REPLICA_SETS: texts(
-        *("Desired", "Current", "Ready", "Age"),
-        wide=(*_TEMPLATE, "Selector"),
-        desired="integer",
-        current="integer",
-        ready="integer",
-    ),
     CORE_EVENTS: _EVENT,
     known.EVENTS: _EVENT,
     CONFIG_MAPS: texts("Data", "Age"),

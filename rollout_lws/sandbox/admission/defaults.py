@@ -10,7 +10,6 @@ from typing import Any
 
 from rollout_lws.objects import resources as known
 from rollout_lws.objects.resources import Resource
-from rollout_lws.sandbox import api_resources
 
 Object = dict[str, Any]
 
@@ -118,11 +117,6 @@ def _deployment(deployment: Object) -> Object:
     return {**deployment, "spec": spec}
 
 
-def _replica_set(replica_set: Object) -> Object:
-    given = replica_set.get("spec") or {}
-    return {**replica_set, "spec": {"replicas": 1, **given, "template": _template(given.get("template") or {})}}
-
-
 def _namespace(namespace: Object) -> Object:
     labels = {
         **(namespace["metadata"].get("labels") or {}),
@@ -157,7 +151,6 @@ _BY_RESOURCE: dict[Resource, Callable[[Object], Object]] = {
     known.SECRETS: _secret,
     known.NODES: _node,
     known.DEPLOYMENTS: _deployment,
-    api_resources.REPLICA_SETS: _replica_set,
     known.HORIZONTAL_POD_AUTOSCALERS: _autoscaler,
 }
 

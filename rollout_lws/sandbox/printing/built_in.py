@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rollout_lws.objects import resources as known
 from rollout_lws.objects.resources import Resource
-from rollout_lws.sandbox import api_resources
 from rollout_lws.sandbox.api_resources import Column, value_at
 from rollout_lws.sandbox.printing.jsonpath import joined
 from rollout_lws.sandbox.wire.selectors import format_labels
@@ -35,10 +34,6 @@ def _text(name: str, value: str | Callable[[Object], Any], absent: Any = "", *, 
     """A string column; ``value`` is a JSONPath or a function, only ``-o wide`` shows a ``wide`` one."""
     column = Column(name, "string", "", priority=int(wide))
     return Printed(column, _at(value, absent=absent) if isinstance(value, str) else value)
-
-
-def _integer(name: str, path: str) -> Printed:
-    return Printed(Column(name, "integer", ""), _at(path, absent=0))
 
 
 def _pod_status(pod: Object) -> str:
@@ -192,15 +187,6 @@ BUILT_IN: dict[Resource, Sequence[Printed]] = {
         *_TEMPLATE,
         _SELECTOR,
     ),
-    api_resources.REPLICA_SETS: (
-        NAME,
-        _integer("Desired", ".spec.replicas"),
-        _integer("Current", ".status.replicas"),
-        _integer("Ready", ".status.readyReplicas"),
-        AGE,
-        *_TEMPLATE,
-        _SELECTOR,
-    ),
     known.NODES: (
         NAME,
         _text("Status", _node_status),
@@ -260,7 +246,7 @@ BUILT_IN: dict[Resource, Sequence[Printed]] = {
         NAME,
         _text("Min Available", lambda budget: str((budget.get("spec") or {}).get("minAvailable", "N/A"))),
         _text("Max Unavailable", lambda budget: str((budget.get("spec") or {}).get("maxUnavailable", "N/A"))),
-        _integer("Allowed Disruptions", ".status.disruptionsAllowed"),
+        Printed(Column("Allowed Disruptions", "integer", ""), _at(".status.disruptionsAllowed", absent=0)),
         AGE,
     ),
     known.CUSTOM_RESOURCE_DEFINITIONS: (

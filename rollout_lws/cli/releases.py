@@ -25,6 +25,7 @@ from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.targets.table import stored_version
 from rollout_lws.targets.version import Version
+from rollout_lws.workload.canary import name_of_canary
 from rollout_lws.workload.facts import Facts
 
 #: Label of a canary LWS, after the API group and a slash; its value is the stable LWS's name.
@@ -48,24 +49,22 @@ class Release:
 def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:
     """The release of a Rollout as it is now; ``pods`` reads all pods, otherwise leaders only."""
     rollout = fetch_rollout(transport, rollouts, name)
-    workloads = [each for query in workload_queries(rollout) for each in items(transport, LEADER_WORKER_SETS, **query)]
+    names, namespace = workload_names(rollout), rollout["metadata"]["namespace"]
     try:
         before = fetch_before(transport, rollouts, rollout)
     except ApiError:
         # Show the release without the previous version rather than fail.
         before = None
-    names = [lws["metadata"]["name"] for lws in workloads]
-    if not names:
-        return Release(rollout, None, None, before)
+    workloads = [transport.find(LEADER_WORKER_SETS.path(namespace, each)) for each in names]
     sets = items(transport, STATEFUL_SETS, labelSelector=of_workloads(names))
     members = items(transport, PODS, labelSelector=of_workloads(names, leaders=not pods))
-    return replace(assemble(rollout, workloads, sets, members), before=before)
+    return replace(assemble(rollout, filter(None, workloads), sets, members), before=before)
 
 
-def workload_queries(rollout: Object) -> tuple[dict[str, str], dict[str, str]]:
-    """List queries for a Rollout's LWSs: the canary's, then the stable one's."""
-    name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
-    return {"labelSelector": f"{group}/{CANARY_MARK}={name}"}, {"fieldSelector": f"metadata.name={name}"}
+def workload_names(rollout: Object) -> tuple[str, str]:
+    """Names of a Rollout's LWS, and of its canary, which a release may make."""
+    name = rollout["spec"]["workloadRef"]["name"]
+    return name, name_of_canary(name)
 
 
 def of_workloads(names: Iterable[str], *, leaders: bool = False) -> str:

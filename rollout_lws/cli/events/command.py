@@ -13,6 +13,7 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.events.event_log import Happening, Scope, document, happening, lines, merged
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
+from rollout_lws.cli.releases import workload_names
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name, style
 from rollout_lws.cli.screen import has_colours
 from rollout_lws.cli.status.gate import has_ended, pinned_now
@@ -23,7 +24,6 @@ from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.traffic.registry import named_in, spec_of
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.services import canary_service_name
-from rollout_lws.workload.canary import NAME_BUDGET, copy_name
 
 #: Page size of the list of Events.
 _PAGE = "500"
@@ -58,8 +58,7 @@ def events(name: str, watch: bool, output: str, target: Target) -> None:
 
 def scope_of(rollout: Object) -> Scope:
     """The objects that belong to a release, whether they exist now or not."""
-    name, stable = rollout["metadata"]["name"], rollout["spec"]["workloadRef"]["name"]
-    workloads = (stable, copy_name(stable, NAME_BUDGET))
+    name, workloads = rollout["metadata"]["name"], workload_names(rollout)
     objects = {("Rollout", name), ("BatchRelease", name)}
     objects |= {(kind, each) for each in workloads for kind in ("LeaderWorkerSet", "Service")}
     for routing in style(rollout).get("trafficRoutings") or ():

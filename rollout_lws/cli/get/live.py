@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, typed, workload_queries
+from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, typed, workload_names
 from rollout_lws.cli.rollouts import releasing
 from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.cli.watch.stream import passes
@@ -27,16 +28,17 @@ class Live:
 
     def __init__(self, transport: Transport, rollouts: Resource, rollout: Object, *, pods: bool) -> None:
         self.changed = threading.Event()
-        self._transport, self._rollouts, self._pods = transport, rollouts, pods
+        self._transport, self._rollouts = transport, rollouts
         self._name, self._namespace = rollout["metadata"]["name"], rollout["metadata"]["namespace"]
         self._caches: list[WatchCache[Any]] = []
+        names = workload_names(rollout)
         self._rollout = self._cache(rollouts, {"fieldSelector": f"metadata.name={self._name}"}, dict)
         self._workloads = [
-            self._cache(LEADER_WORKER_SETS, query, lambda each: typed(each, LeaderWorkerSet))
-            for query in workload_queries(rollout)
+            self._cache(LEADER_WORKER_SETS, {"fieldSelector": f"metadata.name={each}"}, LeaderWorkerSet)
+            for each in names
         ]
-        self._sets: dict[str, WatchCache[StatefulSet]] = {}
-        self._members: dict[str, WatchCache[Pod]] = {}
+        self._sets = self._cache(STATEFUL_SETS, {"labelSelector": of_workloads(names)}, StatefulSet)
+        self._members = self._cache(PODS, {"labelSelector": of_workloads(names, leaders=not pods)}, Pod)
         self._before: tuple[object, Version | None] = (None, None)
         self._ask_again = 0.0
 
@@ -65,29 +67,20 @@ class Live:
         found = self._rollout.objects()
         if found is not None and not found:
             raise UsageError(f"rollout/{self._name} was deleted")
-        workloads = _all(self._workloads)
-        for lws in workloads or ():
-            self._follow(lws.metadata.name)
-        sets, members = _all(self._sets.values()), _all(self._members.values())
-        if not found or workloads is None or sets is None or members is None:
+        known = [each.objects() for each in (*self._workloads, self._sets, self._members)]
+        if not found or None in known:
             return None
-        return replace(gathered(found[0], workloads, sets, members), before=self._version_before(found[0]))
+        *workloads, sets, members = (each or [] for each in known)
+        release = gathered(found[0], chain(*workloads), sets, members)
+        return replace(release, before=self._version_before(found[0]))
 
-    def _follow(self, workload: str) -> None:
-        """Watch the StatefulSets and pods of a new LWS."""
-        if workload in self._sets:
-            return
-        chosen = {"labelSelector": of_workloads([workload])}
-        self._sets[workload] = self._cache(STATEFUL_SETS, chosen, lambda each: typed(each, StatefulSet))
-        chosen = {"labelSelector": of_workloads([workload], leaders=not self._pods)}
-        self._members[workload] = self._cache(PODS, chosen, lambda each: typed(each, Pod))
+    def _cache(self, resource: Resource, query: dict[str, str], kind: type[Any]) -> WatchCache[Any]:
+        def decode(obj: Object) -> Any:
+            return obj if kind is dict else typed(obj, kind)
 
-    def _cache(self, resource: Resource, query: dict[str, str], decode: Any) -> WatchCache[Any]:
-        cache: WatchCache[Any] = WatchCache(
-            self._transport, resource.path(self._namespace), query, decode, self.changed
-        )
-        self._caches.append(cache)
-        return cache
+        path = resource.path(self._namespace)
+        self._caches.append(WatchCache(self._transport, path, query, decode, self.changed))
+        return self._caches[-1]
 
     def _version_before(self, rollout: Object) -> Version | None:
         """The previous version, fetched once per release, since it cannot change; retried with a delay on error."""
@@ -100,9 +93,3 @@ class Live:
                     raise
                 self._ask_again = time.monotonic() + _ASK_AGAIN
         return self._before[1] if key == self._before[0] else None
-
-
-def _all(caches: Any) -> list[Any] | None:
-    """Objects of all caches, None while one of them has not been listed."""
-    found = [cache.objects() for cache in caches]
-    return None if None in found else [each for objects in found for each in objects]

@@ -8,20 +8,15 @@ import click
 
 from rollout_lws.cli.lint import output
 from rollout_lws.cli.lint.findings import Severity
-from rollout_lws.cli.options import with_target
+from rollout_lws.cli.options import target_of
 from rollout_lws.cli.screen import has_colours
 from rollout_lws.errors import UsageError
-from rollout_lws.kubeconfig.target import Target
 from rollout_lws.settings import Settings
 
 _NOTHING = (
     "nothing to look at: {} no Rollout, and nothing that one refers to (LeaderWorkerSet, Service, HTTPRoute, Ingress,"
     " InferencePool, HorizontalPodAutoscaler); name the files that do, or a directory with -R"
 )
-_HELP = {
-    "namespace": "Namespace of objects that state none; default by default.",
-    "api_group": "API group of our kinds; by default any that has Rollouts of our form.",
-}
 
 
 @click.command()
@@ -39,7 +34,10 @@ _HELP = {
 @click.option("-o", "--output", "form", type=click.Choice(list(output.FORMATS)), default="text", help="Form of output.")
 @click.option("--allow-empty", is_flag=True, help="Succeed when there is nothing to look at.")
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
-@with_target
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace of objects that state none; default by default.")
+@click.option(
+    "--api-group", metavar="GROUP", help="API group of our kinds; by default any that has Rollouts of our form."
+)
 def lint(
     names: tuple[str, ...],
     more: tuple[str, ...],
@@ -47,7 +45,7 @@ def lint(
     form: str,
     allow_empty: bool,
     strict: bool,
-    target: Target,
+    **_given: str | None,
 ) -> None:
     """Find in manifests what the controller would refuse, and traps; no cluster is asked.
 
@@ -61,6 +59,8 @@ def lint(
 
     if not names and not more:
         raise click.UsageError("nothing to lint is named: add -f FILE, -f DIRECTORY, or -f - for standard input")
+    # Both may stand before the command's name, too.
+    target = target_of(click.get_current_context())
     try:
         if target.api_group:
             Settings(api_group=target.api_group)
@@ -78,10 +78,3 @@ def lint(
     click.echo(output.summary(report), err=True)
     worst = Severity.WARNING if strict else Severity.ERROR
     sys.exit(int(any(each.severity <= worst for each in report.findings)))
-
-
-for _option in lint.params:
-    # Of kubectl's global flags only these two affect lint; the others are accepted and hidden from the help.
-    if isinstance(_option, click.Option) and _option.name in Target.__dataclass_fields__:
-        _option.help = _HELP.get(_option.name)
-        _option.hidden = _option.name not in _HELP

@@ -114,26 +114,8 @@ class Killed:
         assert await self._controller.stop() == 0
 
 
-async def story(programs: Programs, home: Path, shape: tuple[int, int], seed: int, releases: int, kills: int) -> None:
-    print(f"seed {seed}")
-    killed = Killed(Operator(programs, home), *shape, seed)
-    await killed.begin()
-    for number in range(releases):
-        await killed.release(kills, superseded=number % 2 == 1)
-    await killed.assert_clean()
-
-
 #: Groups, and how many of them the user lets be away at once.
 SHAPES = {"four groups one by one": (4, 1), "four groups in pairs": (4, 2), "a single group": (1, 1)}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("seed", "name"), [(0, "four groups one by one"), (2, "a single group")])
-async def test_a_controller_killed_at_any_moment_breaks_no_promise(
-    programs: Programs, tmp_path: Path, name: str, seed: int
-) -> None:
-    """Pairs are for the longer lane: walks judge windows of two at every write."""
-    await story(programs, tmp_path, SHAPES[name], seed, releases=2, kills=3)
 
 
 @pytest.mark.long
@@ -142,4 +124,8 @@ async def test_a_controller_killed_at_any_moment_breaks_no_promise(
 async def test_a_controller_killed_again_and_again_breaks_no_promise(
     programs: Programs, tmp_path: Path, shape: tuple[int, int], seed: int
 ) -> None:
-    await story(programs, tmp_path, shape, seed, releases=3, kills=5)
+    killed = Killed(Operator(programs, tmp_path), *shape, seed)
+    await killed.begin()
+    for number in range(3):
+        await killed.release(5, superseded=number % 2 == 1)
+    await killed.assert_clean()

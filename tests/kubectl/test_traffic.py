@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from pathlib import Path
-
 import pytest
 
-from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.kubectl.operator import ROLLOUT, Object, Operator, workload
-from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs
 
 pytestmark = pytest.mark.kubectl
 
@@ -127,38 +122,3 @@ async def test_two_weighted_steps_are_approved_with_kubectl_and_give_everything_
     await operator.approve()
     await released(operator)
     await router.assert_as_before(before)
-
-
-@pytest.mark.long
-async def test_a_controller_killed_in_a_weighted_step_goes_on_where_it_was(programs: Programs, tmp_path: Path) -> None:
-    operator = Operator(programs, tmp_path)
-    await operator.start_sandbox()
-    router, controller = Router(operator), await _start_controller(operator)
-    before = await router.at_rest()
-    await operator.apply(workload("v2"))
-    assert await router.waits_in_step(1) == {"llama-api": 90, "llama-api-canary": 10}
-    shares = await operator.watch("get", "httproute", "llama", "-w", "-o", _SHARE)
-    await shares.says("90 10")
-    await operator.run("annotate", "gateway", "inference", f"{PREFIX}silent=true")
-    await operator.approve()
-    await operator.until_state("Routing")
-    await controller.kill()
-    assert await router.weights() == {"llama-api": 60, "llama-api-canary": 40}
-    await operator.run("annotate", "gateway", "inference", f"{PREFIX}silent-")
-    controller = await _start_controller(operator)
-    assert await router.waits_in_step(2) == {"llama-api": 60, "llama-api-canary": 40}
-    await shares.says("60 40")
-    assert [line for line, _ in itertools.groupby(shares.lines)] == ["90 10", "60 40"]
-    await operator.approve()
-    await released(operator)
-    await router.assert_as_before(before)
-    assert await controller.stop() == 0
-
-
-_SHARE = "jsonpath={.spec.rules[0].backendRefs[*].weight}{'\\n'}"
-
-
-async def _start_controller(operator: Operator) -> Program:
-    flags = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
-    command = (ROLLOUT_LWS, "controller", "--kubeconfig", str(operator.kubeconfig), *flags)
-    return await operator.programs.start(*command)

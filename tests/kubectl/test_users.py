@@ -91,24 +91,6 @@ async def test_a_plan_edited_in_mid_release_is_followed(operator: Operator, witn
 
 
 @pytest.mark.long
-async def test_scaling_in_mid_release_adds_old_groups_and_the_canary_follows(
-    operator: Operator, witness: Witness
-) -> None:
-    await operator.adopted()
-    await waiting(operator, witness)
-    before = witness.now.leaders()
-    assert "scaled" in await operator.run("scale", "lws/llama", "--replicas=6")
-    await witness.until(
-        lambda seen: seen.state == "AwaitingApproval" and seen.ready(CANARY) == 3 and seen.ready(STABLE) == 6
-    )
-    assert (witness.now.images(STABLE), witness.now.images(CANARY)) == ({"v1"}, {"v2"})
-    assert before.items() <= witness.now.leaders().items()
-    await operator.approve()
-    await witness.until(lambda seen: seen.at_rest("v2") and seen.ready(STABLE) == 6)
-    assert CANARY not in witness.now.workloads
-
-
-@pytest.mark.long
 async def test_an_lws_deleted_in_the_foreground_leaves_its_canary_serving_and_then_nothing(
     operator: Operator, witness: Witness
 ) -> None:

@@ -2,60 +2,84 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.install.manifests import SELECTOR
 from rollout_lws.cli.releases import typed
+from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.errors import RolloutLwsError, Unreachable
 from rollout_lws.objects.resources import DEPLOYMENTS, PODS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.pod_words import pod_trouble
 
 Object = dict[str, Any]
-#: Seconds between two looks at the Deployment.
-_INTERVAL = 1.0
 #: The controller's pods, whose problems do not change the Deployment.
 _PODS = ",".join(f"{key}={value}" for key, value in SELECTOR.items())
 
 
 def wait(transport: Transport, namespace: str, name: str, patience: float, tell: Callable[[str], None]) -> None:
     """Return when the Deployment's current spec is available; RolloutLwsError after ``patience`` seconds, with the
-    cause and what to look at.
+    cause and what to look at. Follows the Deployment and its pods by watches.
     """
     deadline, told = time.monotonic() + patience, ""
-    while now := _missing(transport, namespace, name):
+    for now in _seen(transport, namespace, name, deadline):
+        if not now:
+            tell(f"deployment.apps/{name} is available")
+            return
         if now != told:
             tell(f"waiting for deployment.apps/{name}: {now}")
             told = now
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise RolloutLwsError(
-                f"deployment.apps/{name} is not available after {short(patience)}: {told}. Everything is applied, and"
-                f" it starts as soon as it can: see kubectl -n {namespace} describe pods, and kubectl -n {namespace}"
-                f" logs deployment/{name}"
-            )
-        time.sleep(min(_INTERVAL, remaining))
-    tell(f"deployment.apps/{name} is available")
+    raise RolloutLwsError(
+        f"deployment.apps/{name} is not available after {short(patience)}: {told}. Everything is applied, and it"
+        f" starts as soon as it can: see kubectl -n {namespace} describe pods, and kubectl -n {namespace} logs"
+        f" deployment/{name}"
+    )
 
 
-def _missing(transport: Transport, namespace: str, name: str) -> str:
-    """What the Deployment waits for and why, "" when it is available."""
+def _seen(transport: Transport, namespace: str, name: str, deadline: float) -> Iterator[str]:
+    """What the Deployment waits for, at once and after each change until ``deadline``; "" when it is available."""
+    pods_path = PODS.path(namespace)
     try:
-        deployment = transport.find(DEPLOYMENTS.path(namespace, name))
-        if deployment is None:
-            raise RolloutLwsError(f"deployment.apps/{name} was deleted while it was waited for")
-        missing = lacks(deployment)
-        if not missing:
-            return ""
-        pods = transport.get(PODS.path(namespace), labelSelector=_PODS).get("items") or ()
+        deployment = transport.get(DEPLOYMENTS.path(namespace, name))
+        yield _missing(deployment, transport.get(pods_path, labelSelector=_PODS).get("items") or ())
     except Unreachable as error:
         # A control plane upgrade or a restarting proxy is transient.
-        return str(error)
-    return "; ".join([missing, *refusals(deployment), *troubles(pods)])
+        yield str(error)
+    changed = threading.Event()
+    followed = (
+        WatchCache(transport, DEPLOYMENTS.path(namespace), {"fieldSelector": f"metadata.name={name}"}, dict, changed),
+        WatchCache(transport, pods_path, {"labelSelector": _PODS}, dict, changed),
+    )
+    try:
+        while changed.wait(max(0.0, deadline - time.monotonic())):
+            changed.clear()
+            for each in followed:
+                if each.failure is not None:
+                    raise each.failure
+            trouble = next((each.trouble for each in followed if each.trouble), "")
+            deployments, pods = (each.objects() for each in followed)
+            if trouble:
+                yield trouble
+            elif deployments is not None and pods is not None:
+                if not deployments:
+                    raise RolloutLwsError(f"deployment.apps/{name} was deleted while it was waited for")
+                yield _missing(deployments[0], pods)
+    finally:
+        for each in followed:
+            each.stop()
+        for each in followed:
+            each.join()
+
+
+def _missing(deployment: Object, pods: Iterable[Object]) -> str:
+    """What a Deployment waits for and why, "" when it is available."""
+    missing = lacks(deployment)
+    return "; ".join([missing, *refusals(deployment), *troubles(pods)]) if missing else ""
 
 
 def lacks(deployment: Object) -> str:

@@ -76,6 +76,33 @@ def test_it_returns_when_the_deployment_is_available(bare: World, monkeypatch: p
     assert f"waiting for deployment.apps/{NAME}: " in result.stdout
 
 
+def test_its_changes_are_followed_and_nothing_is_read_again_meanwhile(
+    bare: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, listed = bare.server.get, bare.server.list
+    reads: list[str] = []
+
+    def get(resource: Resource, namespace: str, name: str) -> Any:
+        reads.append(name)
+        return read(resource, namespace, name)
+
+    def run(resource: Resource, *arguments: Any, **options: Any) -> Any:
+        """The Deployment is available a moment after its pods were read."""
+        if resource == PODS and "pods" not in reads:
+            reads[:] = ["pods"]
+            bare.later(
+                0.3, lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": TWO_RUN}, subresource="status")
+            )
+        return listed(resource, *arguments, **options)
+
+    monkeypatch.setattr(bare.server, "get", get)
+    monkeypatch.setattr(bare.server, "list", run)
+    result = bare.run("install", "--image", IMAGE)
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.splitlines()[-1] == f"deployment.apps/{NAME} is available"
+    assert NAME not in reads
+
+
 def test_a_deployment_that_is_deleted_is_not_waited_for(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = bare.server.list
     delete = [lambda: bare.server.delete(DEPLOYMENTS, HOME, NAME)]

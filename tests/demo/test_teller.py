@@ -6,7 +6,6 @@ import io
 from os import terminal_size
 
 import pytest
-from rollout_lws.cli.get.screen import Screen
 
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.ahead import Caller

@@ -38,7 +38,7 @@ from tests.scenarios.routed import (
     routed_at_rest,
     routes_of,
 )
-from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, edit
+from tests.scenarios.scaled import AUTOSCALER, create_autoscaler
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
 from tests.scenarios.test_autoscalers_told import KEDA, create_scaled_object
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
@@ -316,17 +316,6 @@ async def test_keda_is_named_before_a_version_is_applied(world: World) -> None:
     create_scaled_object(world)
     await at_rest(world)
     assert_names(await broken(world), Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", KEDA)
-
-
-async def test_who_fights_a_held_autoscaler_is_named(world: World) -> None:
-    create_autoscaler(world)
-    await at_rest(world)
-    await waiting_for_approval(world)
-    for _ in range(3):
-        edit(world, minReplicas=1)
-        await world.sleep(1)
-    found = await broken(world)
-    assert_names(found, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", "kubectl-edit writes over the bounds")
 
 
 async def test_two_autoscalers_of_one_lws_are_named(world: World) -> None:

@@ -4,14 +4,13 @@ leave the groups alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.routing.weights import settings, told, wanted_split
-from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
@@ -104,8 +103,8 @@ def _gateways_say(facts: RoutingFacts) -> str:
 
 
 def autoscaler(case: Case) -> Link | None:
-    """Whether an autoscaler works against the release; None without autoscalers."""
-    known, d = case.facts.observation.autoscalers.objects, case.d
+    """Whether the rules refuse an autoscaler, or two scale the LWS; None without autoscalers."""
+    known = case.facts.observation.autoscalers.objects
     about = f"LeaderWorkerSet/{case.workload_name}"
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
@@ -116,27 +115,9 @@ def autoscaler(case: Case) -> Link | None:
     found = case.complained(Name.AUTOSCALER, about, steps)
     if found is not None:
         return found
-    conflicts = [
-        each for each in (d.status.autoscalers.conflicts if d.status.autoscalers else ()) if each.at is not None
-    ]
-    recent = [each for each in conflicts if each.at and (case.now - each.at).total_seconds() < COOL_DOWN_SECONDS]
     scaling = [each for each in known if hpa_bounds.scaled_workload(each) == case.workload_name]
     if len(scaling) > 1:
-        text = f"{_names(scaling)} scale {about} at the same time: delete all but one"
-        return _conflict(case, scaling[0], text, "each undoes what the other does")
-    if recent:
-        who = recent[-1].manager
-        text = f"{who} writes over the bounds that the release holds: have it leave minReplicas and maxReplicas alone"
-        return _conflict(case, known[0], text, "the hold is put back, each time later")
+        names = " and ".join(sorted(f"HorizontalPodAutoscaler {each['metadata']['name']}" for each in scaling))
+        text = f"{names} scale LeaderWorkerSet {case.workload_name} at the same time: delete all but one"
+        return Link(Name.AUTOSCALER, State.BROKEN, about, text, "each undoes what the other does", steps)
     return ok(Name.AUTOSCALER, about, "is held for the release" if case.is_on else "scales as its owner says")
-
-
-def _conflict(case: Case, live: Object, text: str, by_itself: str) -> Link:
-    name = live["metadata"]["name"]
-    about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{name}"
-    steps = (case.kubectl(f"get horizontalpodautoscaler {name} -o yaml --show-managed-fields"),)
-    return Link(Name.AUTOSCALER, State.BROKEN, about, text, by_itself, steps)
-
-
-def _names(objects: Iterable[Object]) -> str:
-    return " and ".join(sorted(f"HorizontalPodAutoscaler {each['metadata']['name']}" for each in objects))

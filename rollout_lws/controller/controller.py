@@ -14,8 +14,8 @@ from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.controller.cached_world import CachedWorld
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
-from rollout_lws.controller.informers import EXPLAINING, Informers, kind_of, pods_of, slices_of
-from rollout_lws.controller.on_demand_watches import OnDemandWatches, end
+from rollout_lws.controller.informers import Informers
+from rollout_lws.controller.on_demand_watches import EXPLAINING, OnDemandWatches, end, kind_of, pods_of, slices_of
 from rollout_lws.controller.reconciler import Key, Reconciler
 from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck
 from rollout_lws.controller.startup_metrics import StartupMetrics

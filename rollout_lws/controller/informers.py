@@ -7,7 +7,7 @@ into keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -16,16 +16,10 @@ from rollout_lws.api import resources
 from rollout_lws.api.resources import Keys
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
-from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.meta import Meta
-from rollout_lws.objects.released import RELEASED, WITH_WORKERS, workload_among
+from rollout_lws.objects.released import RELEASED, workload_among
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
-    CORE_EVENTS,
-    ENDPOINT_SLICES,
-    KUEUE_CHECKS,
-    KUEUE_WORKLOADS,
-    KUEUE_WORKLOADS_BEFORE,
     PODS,
     SERVICES,
     STATEFUL_SETS,
@@ -33,7 +27,6 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout, stored_object, stored_rollout
-from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
 from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
@@ -47,16 +40,6 @@ Wake = Callable[[tuple[str, str]], None]
 #: namespace; Rollouts, by their UID.
 OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER, ROUTING = "lws", "canary", "stable", "owner", "routing"
 MARKED, BY_UID = "marked", "uid"
-
-
-#: Kinds that only explain why groups are missing, each with the seconds that it has to be wanted before it is listed:
-#: every rolling update misses pods for a moment. The controller works without those that it may not list.
-EXPLAINING: Mapping[Resource, float] = {
-    CORE_EVENTS: 5.0,
-    KUEUE_WORKLOADS: 0.0,
-    KUEUE_WORKLOADS_BEFORE: 0.0,
-    KUEUE_CHECKS: 0.0,
-}
 
 
 class _Object(Protocol):
@@ -75,42 +58,6 @@ def place(namespace: str, name: str) -> str:
 def _labelled(each: _Object) -> Iterable[str]:
     name = workload_among(each.metadata.labels)
     return (place(each.metadata.namespace, name),) if name else ()
-
-
-def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
-    """All pods of one LWS, watched while a release needs to know why a group is not ready. Workloads of kinds without
-    workers have none besides their leaders, which are watched anyway.
-    """
-    return Informer(
-        client,
-        PODS,
-        TRIMMED.pod,
-        namespace=namespace,
-        label_selector=f"{WITH_WORKERS.workload}={lws}",
-    )
-
-
-def slices_of(client: Client, namespace: str, service: str) -> Informer[EndpointSlice]:
-    """The EndpointSlices of one Service, watched while a release sends requests to it."""
-    return Informer(
-        client,
-        ENDPOINT_SLICES,
-        msgspec.json.Decoder(EndpointSlice).decode,
-        namespace=namespace,
-        label_selector=f"{SERVICE_NAME}={service}",
-    )
-
-
-def kind_of(client: Client, resource: Resource, namespace: str) -> Informer[StoredObject]:
-    """The objects of a kind that is watched on demand, in a namespace; for a cluster-scoped kind, all."""
-    return Informer(
-        client,
-        resource,
-        DECODERS.get(resource, stored_object),
-        namespace=namespace if resource.namespaced else "",
-        label_selector=LABELS.get(resource, ""),
-        field_selector=FIELDS.get(resource, ""),
-    )
 
 
 class Labelled(Generic[_T]):

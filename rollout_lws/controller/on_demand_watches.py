@@ -7,18 +7,81 @@ only during a release.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
+import msgspec
+
+from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.store import T
+from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
+from rollout_lws.objects.released import WITH_WORKERS
+from rollout_lws.objects.resources import (
+    CORE_EVENTS,
+    ENDPOINT_SLICES,
+    KUEUE_CHECKS,
+    KUEUE_WORKLOADS,
+    KUEUE_WORKLOADS_BEFORE,
+    PODS,
+    Resource,
+)
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.observe.cache_types import TRIMMED, StoredObject, stored_object
+from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
 
 Key: TypeAlias = tuple[str, str]
 #: Namespace, and the name of what the watch belongs to: an LWS, a Service, or "" for the namespace as a whole.
 Place: TypeAlias = tuple[str, str]
 #: Starts a task of this name.
 Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+
+
+#: Kinds that only explain why groups are missing, each with the seconds that it has to be wanted before it is listed:
+#: every rolling update misses pods for a moment. The controller works without those that it may not list.
+EXPLAINING: Mapping[Resource, float] = {
+    CORE_EVENTS: 5.0,
+    KUEUE_WORKLOADS: 0.0,
+    KUEUE_WORKLOADS_BEFORE: 0.0,
+    KUEUE_CHECKS: 0.0,
+}
+
+
+def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
+    """All pods of one LWS, watched while a release needs to know why a group is not ready. Workloads of kinds without
+    workers have none besides their leaders, which are watched anyway.
+    """
+    return Informer(
+        client,
+        PODS,
+        TRIMMED.pod,
+        namespace=namespace,
+        label_selector=f"{WITH_WORKERS.workload}={lws}",
+    )
+
+
+def slices_of(client: Client, namespace: str, service: str) -> Informer[EndpointSlice]:
+    """The EndpointSlices of one Service, watched while a release sends requests to it."""
+    return Informer(
+        client,
+        ENDPOINT_SLICES,
+        msgspec.json.Decoder(EndpointSlice).decode,
+        namespace=namespace,
+        label_selector=f"{SERVICE_NAME}={service}",
+    )
+
+
+def kind_of(client: Client, resource: Resource, namespace: str) -> Informer[StoredObject]:
+    """The objects of a kind that is watched on demand, in a namespace; for a cluster-scoped kind, all."""
+    return Informer(
+        client,
+        resource,
+        DECODERS.get(resource, stored_object),
+        namespace=namespace if resource.namespaced else "",
+        label_selector=LABELS.get(resource, ""),
+        field_selector=FIELDS.get(resource, ""),
+    )
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from rollout_lws.controller.informers import pods_of
+from rollout_lws.controller.on_demand_watches import pods_of
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import connect
 from rollout_lws.objects.resources import LWS_NAME, PODS

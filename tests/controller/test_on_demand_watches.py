@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.controller.informers import pods_of
-from rollout_lws.controller.on_demand_watches import OnDemandWatches
+from rollout_lws.controller.on_demand_watches import OnDemandWatches, pods_of
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer

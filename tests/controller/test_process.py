@@ -24,6 +24,7 @@ from rollout_lws.controller.health import Readiness
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    LEADER_WORKER_SETS,
     LEASES,
     MUTATING_WEBHOOKS,
     SELF_SUBJECT_REVIEWS,
@@ -125,7 +126,7 @@ async def test_a_guard_that_ends_judges_on_until_nobody_asks_it_any_more(again: 
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", f"127.0.0.1:{health}"]
     flags += ["--guard", f"--guard-bind-address=127.0.0.1:{guard}", "--guard-host=127.0.0.1"]
     flags += ["--leader-elect", "--leader-elect-resource-namespace=default"]
-    lws = {"metadata": {"name": "llama", "namespace": "prod"}, "spec": {"replicas": 1}}
+    lws = LEADER_WORKER_SETS.manifest("llama", "prod", spec={"replicas": 1})
     edit = review(request={"object": lws, "oldObject": lws, "userInfo": {"username": "ann"}})
     async with controller(api, tmp_path, *flags) as program, aiohttp.ClientSession() as session:
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from rollout_lws.controller.informers import EXPLAINING
+from rollout_lws.controller.on_demand_watches import EXPLAINING
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
 from rollout_lws.objects.resources import Resource

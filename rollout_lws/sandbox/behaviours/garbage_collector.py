@@ -6,23 +6,12 @@ Its view must contain every kind: an owner that it cannot see counts as deleted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.objects.resources import Resource
-from rollout_lws.objects.writes import Delete, Patch, Write
+from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.sandbox.admission.deletion import FOREGROUND, ORPHAN
-from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Object, Outcome, View, terminating
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One object, its existing owners by uid, and its dependants."""
-
-    resource: Resource
-    object: Object
-    owners: Mapping[str, Object]
-    dependants: tuple[tuple[Resource, Object], ...]
+from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Object, Outcome, View, key_of, terminating
 
 
 class GarbageCollector:
@@ -50,43 +39,27 @@ class GarbageCollector:
         if found is None:
             return NOTHING
         resource, obj = found
-        owners: dict[str, Object] = {}
-        for reference in obj["metadata"].get("ownerReferences") or ():
-            owner = view.find(reference["uid"])
-            if owner is not None:
-                owners[reference["uid"]] = owner[1]
-        return decide(Snapshot(resource, obj, owners, tuple(view.dependants(key[0]))))
-
-
-def decide(seen: Snapshot) -> Outcome:
-    metadata = seen.object["metadata"]
-    finalizers = metadata.get("finalizers") or ()
-    if terminating(seen.object):
-        if ORPHAN in finalizers:
-            released = [_without_owners(*item, {metadata["uid"]}) for item in seen.dependants]
-            return Outcome((*released, _without_finalizer(seen, ORPHAN)))
-        if FOREGROUND in finalizers:
-            return Outcome(_foreground(seen))
-        return NOTHING
-    references = metadata.get("ownerReferences") or ()
-    if not references:
-        return NOTHING
-    solid = [owner for owner in seen.owners.values() if not _deletes_in_foreground(owner)]
-    lost = {reference["uid"] for reference in references if reference["uid"] not in seen.owners}
-    leaving = {uid for uid, owner in seen.owners.items() if _deletes_in_foreground(owner)}
-    if solid:
-        return Outcome((_without_owners(seen.resource, seen.object, lost | leaving),)) if lost | leaving else NOTHING
-    if not lost and not any(_blocks(seen.object, uid) for uid in leaving):
-        return NOTHING  # background deletion once the owner is gone
-    return Outcome((_delete(seen, "Foreground" if leaving and seen.dependants else _propagation(finalizers)),))
-
-
-def _foreground(seen: Snapshot) -> tuple[Write, ...]:
-    """Remove the finalizer once no dependant blocks it; the deletionTimestamp has already triggered the dependants."""
-    uid = seen.object["metadata"]["uid"]
-    if any(_blocks(item, uid) for _, item in seen.dependants):
-        return ()
-    return (_without_finalizer(seen, FOREGROUND),)
+        metadata, dependants = obj["metadata"], view.dependants(key[0])
+        finalizers = metadata.get("finalizers") or ()
+        if terminating(obj):
+            if ORPHAN in finalizers:
+                released = [_without_owners(*item, {metadata["uid"]}) for item in dependants]
+                return Outcome((*released, _without_finalizer(resource, obj, ORPHAN)))
+            # The deletionTimestamp has already triggered the dependants.
+            if FOREGROUND in finalizers and not any(_blocks(item, key[0]) for _, item in dependants):
+                return Outcome((_without_finalizer(resource, obj, FOREGROUND),))
+            return NOTHING
+        uids = [reference["uid"] for reference in metadata.get("ownerReferences") or ()]
+        owners = {uid: owner[1] for uid in uids if (owner := view.find(uid)) is not None}
+        leaving = {uid for uid, owner in owners.items() if _deletes_in_foreground(owner)}
+        lost = set(uids) - owners.keys()
+        if len(leaving) < len(owners):
+            return Outcome((_without_owners(resource, obj, lost | leaving),)) if lost | leaving else NOTHING
+        if not lost and not any(_blocks(obj, uid) for uid in leaving):
+            return NOTHING  # background deletion once the owner is gone
+        propagation = "Foreground" if leaving and dependants else _propagation(finalizers)
+        why = "its owners are gone or going"
+        return Outcome((Delete(resource, *key_of(obj), metadata["uid"], why, propagation=propagation),))
 
 
 def _deletes_in_foreground(owner: Object) -> bool:
@@ -103,21 +76,9 @@ def _propagation(finalizers: Iterable[str]) -> str:
     return "Orphan" if ORPHAN in present else "Foreground" if FOREGROUND in present else "Background"
 
 
-def _delete(seen: Snapshot, propagation: str) -> Delete:
-    metadata = seen.object["metadata"]
-    return Delete(
-        seen.resource,
-        metadata.get("namespace", ""),
-        metadata["name"],
-        metadata["uid"],
-        "its owners are gone or going",
-        propagation=propagation,
-    )
-
-
-def _without_finalizer(seen: Snapshot, finalizer: str) -> Patch:
-    kept = [entry for entry in seen.object["metadata"]["finalizers"] if entry != finalizer]
-    return _patch(seen.resource, seen.object, {"finalizers": kept}, f"{finalizer} is done")
+def _without_finalizer(resource: Resource, obj: Object, finalizer: str) -> Patch:
+    kept = [entry for entry in obj["metadata"]["finalizers"] if entry != finalizer]
+    return _patch(resource, obj, {"finalizers": kept}, f"{finalizer} is done")
 
 
 def _without_owners(resource: Resource, obj: Object, gone: set[str]) -> Patch:
@@ -126,6 +87,5 @@ def _without_owners(resource: Resource, obj: Object, gone: set[str]) -> Patch:
 
 
 def _patch(resource: Resource, obj: Object, metadata: Mapping[str, Any], reason: str) -> Patch:
-    own = obj["metadata"]
-    version = own.get("resourceVersion")
-    return Patch(resource, own.get("namespace", ""), own["name"], {"metadata": metadata}, reason, version)
+    version = obj["metadata"].get("resourceVersion")
+    return Patch(resource, *key_of(obj), {"metadata": metadata}, reason, version)

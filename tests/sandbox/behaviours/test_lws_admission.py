@@ -11,7 +11,6 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.lws.admission import defaulted, validate
-from rollout_lws.sandbox.behaviours.lws.pod_admission import mutated
 from tests.sandbox.behaviours import world
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, lws, patch_lws, template
 
@@ -171,46 +170,6 @@ async def test_with_a_subdomain_for_each_group_the_address_names_the_leader_twic
         await asyncio.sleep(3)
         assert variables(server, "llm-0")["LWS_LEADER_ADDRESS"] == "llm-0.llm-0.models"
         assert variables(server, "llm-0-1")["LWS_LEADER_ADDRESS"] == "llm-0.llm-0.models"
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize(("size", "group", "wanted"), [(5, 2, ["0", "0", "0", "1", "1"]), (4, 2, ["0", "0", "1", "1"])])
-async def test_subgroups_are_numbered_with_a_leader_that_is_extra_or_not(
-    size: int, group: int, wanted: list[str]
-) -> None:
-    async with cluster() as server:
-        spec = subgroups(size, group)
-        server.create(LEADER_WORKER_SETS, lws(replicas=1, **spec))
-        await asyncio.sleep(3)
-        names = ["llm-0", *(f"llm-0-{worker}" for worker in range(1, size))]
-        labels = [world.pod(server, name)["metadata"]["labels"] for name in names]
-        assert [item[PREFIX + "subgroup-index"] for item in labels] == wanted
-
-
-def worker(**annotations: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": "llm-0-1",
-            "namespace": NAMESPACE,
-            "labels": {PREFIX + "name": "llm", PREFIX + "group-index": "0", PREFIX + "group-key": "key"},
-            "annotations": {PREFIX + "size": "3", PREFIX + "leader-name": "llm-0", **annotations},
-        },
-        "spec": {
-            "subdomain": "llm",
-            "containers": [{"name": "main"}],
-        },
-    }
-
-
-def test_exclusive_topology_keeps_a_group_together_and_others_away() -> None:
-    affinity = mutated(worker(**{PREFIX + "exclusive-topology": "rack"}))["spec"]["affinity"]
-    terms = {
-        kind: affinity[kind]["requiredDuringSchedulingIgnoredDuringExecution"][0]
-        for kind in ("podAffinity", "podAntiAffinity")
-    }
-    assert {term["topologyKey"] for term in terms.values()} == {"rack"}
-    own = terms["podAffinity"]["labelSelector"]["matchExpressions"]
-    assert own == [{"key": PREFIX + "group-key", "operator": "In", "values": ["key"]}]
 
 
 @pytest.mark.looptime

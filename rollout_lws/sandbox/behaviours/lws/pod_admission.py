@@ -1,24 +1,22 @@
-"""LWS's pod webhook: sets a pod's group labels, affinity and the environment with its leader's address.
+"""LWS's pod webhook: sets a pod's group labels and the environment with its leader's address.
 
-It also refuses pods whose annotations ask for a failure at creation, with the message of a ResourceQuota.
+It leaves out the labels of subgroups, the affinity of an exclusive topology and the variables of libtpu. It also
+refuses pods whose annotations ask for a failure at creation, with the message of a ResourceQuota.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_PREFIX, LWS_WORKER_INDEX, PODS
+from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_WORKER_INDEX, PODS
 from rollout_lws.sandbox.apiserver import Operation
 from rollout_lws.sandbox.behaviours.base import Object
 from rollout_lws.sandbox.behaviours.faults import refused_at_creation
 from rollout_lws.sandbox.behaviours.lws import objects
 from rollout_lws.sandbox.behaviours.statefulset_pods import ordinal_of
 from rollout_lws.sandbox.wire import api_errors
-
-_SUBGROUP_INDEX = LWS_PREFIX + "subgroup-index"
-_SUBGROUP_KEY = LWS_PREFIX + "subgroup-key"
 
 
 def admit(operation: Operation) -> dict[str, Any]:
@@ -35,7 +33,7 @@ def admit(operation: Operation) -> dict[str, Any]:
 
 
 def mutated(pod: Object) -> dict[str, Any]:
-    """A new pod with group labels, subdomain, affinities and environment."""
+    """A new pod with group labels, subdomain and environment."""
     metadata, spec = pod["metadata"], dict(pod["spec"])
     labels, annotations = dict(metadata.get("labels") or {}), dict(metadata.get("annotations") or {})
     ordinal, name = ordinal_of(pod), metadata["name"]
@@ -47,53 +45,8 @@ def mutated(pod: Object) -> dict[str, Any]:
             spec["subdomain"] = name
     else:
         labels[LWS_WORKER_INDEX] = str(ordinal)
-    leader_name = name if leader else annotations.get(objects.LEADER_NAME, "")
-    _subgroup(labels, annotations, leader_name, leader, ordinal)
-    for topology, key in (
-        (annotations.get(objects.EXCLUSIVE_TOPOLOGY), objects.GROUP_KEY),
-        (annotations.get(objects.SUBGROUP_EXCLUSIVE_TOPOLOGY), _SUBGROUP_KEY),
-    ):
-        if topology and key in labels:
-            spec["affinity"] = _exclusive(spec.get("affinity") or {}, topology, key, labels[key])
     _environment(spec, labels, annotations, metadata.get("namespace", ""))
     return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
-
-
-def _subgroup(
-    labels: dict[str, str], annotations: Mapping[str, str], leader_name: str, leader: bool, ordinal: int
-) -> None:
-    if objects.SUBGROUP_SIZE not in annotations:
-        return
-    size, group = int(annotations[objects.SIZE]), int(annotations[objects.SUBGROUP_SIZE])
-    if leader:
-        if annotations.get(objects.SUBGROUP_POLICY_TYPE) == "LeaderExcluded":
-            return
-        index = 0
-    else:
-        leader_is_extra = (size - 1) % group == 0 and size % group != 0
-        index = (ordinal - 1) // group if leader_is_extra else ordinal // group
-    labels[_SUBGROUP_INDEX] = str(index)
-    labels[_SUBGROUP_KEY] = _sha1(f"{leader_name}/{index}")
-
-
-def _exclusive(affinity: Mapping[str, Any], topology: str, key: str, value: str) -> dict[str, Any]:
-    """Exclusive placement: one topology domain for all pods with this key, and no other pods with such a key."""
-    own = [{"key": key, "operator": "In", "values": [value]}]
-    others: list[dict[str, Any]] = [
-        {"key": key, "operator": "Exists"},
-        {"key": key, "operator": "NotIn", "values": [value]},
-    ]
-    return {
-        **affinity,
-        "podAffinity": _with_term(affinity.get("podAffinity") or {}, topology, own),
-        "podAntiAffinity": _with_term(affinity.get("podAntiAffinity") or {}, topology, others),
-    }
-
-
-def _with_term(affinity: Mapping[str, Any], topology: str, expressions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    term = {"labelSelector": {"matchExpressions": list(expressions)}, "topologyKey": topology}
-    return {**affinity, required: [*(affinity.get(required) or ()), term]}
 
 
 def _environment(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -14,7 +13,6 @@ from rollout_lws.objects.resources import (
     LWS_PREFIX,
     LWS_REVISION,
     LWS_WORKER_INDEX,
-    NODES,
     PODS,
     SERVICES,
     STATEFUL_SETS,
@@ -52,7 +50,6 @@ class Snapshot:
     group: tuple[Object, ...]
     workers: Object | None
     revision: Object | None
-    node: Object | None
     has_service: bool
 
 
@@ -100,7 +97,6 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
         tuple(view.select(PODS, namespace, group)),
         view.get(STATEFUL_SETS, namespace, leader_name),
         newest(item for item in view.select(CONTROLLER_REVISIONS, namespace, known) if _is_lws_revision(item)),
-        view.get(NODES, "", pod["spec"].get("nodeName", "")),
         view.get(SERVICES, namespace, leader_name) is not None,
     )
 
@@ -122,14 +118,6 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     if seen.revision is None:
         return Outcome(tuple(writes))  # its creation triggers the next pass
     body = objects.worker_set(lws, leader, seen.revision["data"]["spec"]["leaderWorkerTemplate"])
-    topology = annotations_of(leader).get(objects.EXCLUSIVE_TOPOLOGY)
-    if topology:
-        domain = None if seen.node is None else labels_of(seen.node).get(topology)
-        if domain is None:
-            return Outcome(
-                tuple(writes)
-            )  # the leader's binding triggers the next pass; a node without the label has no domain
-        _pin(body, topology, domain)
     writes.append(Create(STATEFUL_SETS, body, "the group's workers"))
     note = f"Created worker statefulset for leader pod {leader['metadata']['name']}"
     writes.append(
@@ -187,11 +175,3 @@ def _recreate(seen: Snapshot, now: float) -> tuple[Write, ...]:
         Delete(PODS, namespace, name, leader["metadata"]["uid"], "recreate the group", propagation="Foreground"),
         event(LEADER_WORKER_SETS, seen.lws, now, "RecreateGroup", note, reporter="leaderworkerset", action="Delete"),
     )
-
-
-def _pin(worker_set: dict[str, Any], topology: str, value: str) -> None:
-    """Pin the workers to the leader's topology domain."""
-    spec = worker_set["spec"]
-    pod_spec = spec["template"]["spec"]
-    selector = {**(pod_spec.get("nodeSelector") or {}), topology: value}
-    spec["template"] = {**spec["template"], "spec": {**pod_spec, "nodeSelector": selector}}

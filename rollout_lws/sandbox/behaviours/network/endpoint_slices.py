@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_NAME, PODS, SERVICES
@@ -27,13 +26,6 @@ _Term: TypeAlias = tuple[str, str, str]
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    service: Object
-    pods: tuple[Object, ...]
-    slice: Object | None
 
 
 class EndpointSlices:
@@ -81,17 +73,14 @@ class EndpointSlices:
         if service is None or not selector or terminating(service):
             return NOTHING
         pods = view.select(PODS, key[0], selector)
-        return decide(Snapshot(service, tuple(pods), view.get(ENDPOINT_SLICES, key[0], _slice_name(service))))
-
-
-def decide(seen: Snapshot) -> Outcome:
-    body = _slice(seen.service, [_endpoint(seen.service, pod) for pod in seen.pods if _address(pod)])
-    if seen.slice is None:
-        return Outcome((Create(ENDPOINT_SLICES, body, "endpoints of a Service"),))
-    if all(seen.slice.get(key) == body[key] for key in ("endpoints", "ports")):
-        return NOTHING
-    changed = {**seen.slice, "endpoints": body["endpoints"], "ports": body["ports"]}
-    return Outcome((Replace(ENDPOINT_SLICES, changed, "endpoints changed"),))
+        body = _slice(service, [_endpoint(service, pod) for pod in pods if _address(pod)])
+        known = view.get(ENDPOINT_SLICES, key[0], _slice_name(service))
+        if known is None:
+            return Outcome((Create(ENDPOINT_SLICES, body, "endpoints of a Service"),))
+        if all(known.get(member) == body[member] for member in ("endpoints", "ports")):
+            return NOTHING
+        changed = {**known, "endpoints": body["endpoints"], "ports": body["ports"]}
+        return Outcome((Replace(ENDPOINT_SLICES, changed, "endpoints changed"),))
 
 
 def _fingerprint(pod: Object) -> tuple[Any, ...] | None:

@@ -6,10 +6,10 @@ recorded and treated as absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from rollout_lws.cli.access.transport import Transport
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema, schema_of
@@ -18,24 +18,11 @@ from rollout_lws.observe.snapshot import ListedWorld, Object
 from rollout_lws.rollout.observation import Capabilities
 
 
-class Source(Protocol):
-    """Objects as JSON. ApiError when the server refuses."""
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object: ...
-    def list(self, resource: Resource, namespace: str, labels: str = "", fields: str = "") -> Iterable[Object]:
-        """Objects that match these label and field selectors; no namespace means all namespaces."""
-        ...
-
-    def serves(self, resource: Resource) -> bool:
-        """Whether the server serves the kind at all, even if the user may not read it."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Cluster(ListedWorld):
     """One namespace of the cluster; each object is read once."""
 
-    source: Source
+    transport: Transport
     namespace: str
     absent: set[Resource] = field(default_factory=set, init=False)
     refused: dict[Resource, str] = field(default_factory=dict, init=False)
@@ -55,7 +42,7 @@ class Cluster(ListedWorld):
         place = resource, name
         if place not in self._read:
             try:
-                self._read[place] = self.source.get(resource, self._namespace(resource), name)
+                self._read[place] = self.get_object(resource, name)
             except ApiError as error:
                 self._note(resource, error)
                 self._read[place] = None
@@ -64,11 +51,25 @@ class Cluster(ListedWorld):
     def select(self, resource: Resource, labels: str) -> Iterable[Object]:
         """Objects by label; none also when they may not be read, or when the cluster does not serve the kind."""
         try:
-            return self.source.list(resource, self._namespace(resource), labels, FIELDS.get(resource, ""))
+            return self.list_objects(resource, labels, FIELDS.get(resource, ""))
         except ApiError as error:
             if error.code == 404 or not self._note(resource, error):
                 self.absent.add(resource)
             return ()
+
+    def get_object(self, resource: Resource, name: str) -> Object:
+        """The object as JSON. ApiError when the server refuses."""
+        return self.transport.get(resource.path(self._namespace(resource), name))
+
+    def list_objects(self, resource: Resource, labels: str, fields: str) -> Sequence[Object]:
+        """Objects that match these label and field selectors, "" for all. ApiError when the server refuses."""
+        chosen = {"labelSelector": labels, "fieldSelector": fields}
+        query = {key: value for key, value in chosen.items() if value}
+        return self.transport.get(resource.path(self._namespace(resource)), **query).get("items") or ()
+
+    def serves(self, resource: Resource) -> bool:
+        """Whether the server serves the kind at all, even if the user may not read it."""
+        return not resource.group or self.transport.serves(resource)
 
     def _namespace(self, resource: Resource) -> str:
         return self.namespace if resource.namespaced else ""
@@ -77,7 +78,7 @@ class Cluster(ListedWorld):
         """Record a kind that may not be read; other kinds may still be readable. False for a kind that is not served: a
         server refuses access before it checks whether it serves a kind. Raises every other error.
         """
-        if error.code == 403 and self.source.serves(resource):
+        if error.code == 403 and self.serves(resource):
             self.refused[resource] = error.message
             return True
         if error.code not in (403, 404):

@@ -6,13 +6,12 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import click
 
 from rollout_lws.api.resources import keys
-from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import Before, Facts, gather
@@ -26,25 +25,6 @@ from rollout_lws.objects.resources import Resource
 
 #: Seconds that a controller gets for a pending action before doctor reports it as not done.
 SECOND_LOOK = 2.0
-
-
-class Server:
-    """The API server as a Source."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        return self._transport.get(resource.path(namespace, name))
-
-    def list(self, resource: Resource, namespace: str, labels: str = "", fields: str = "") -> Iterable[Object]:
-        chosen = {"labelSelector": labels, "fieldSelector": fields}
-        answer = self._transport.get(resource.path(namespace), **{key: value for key, value in chosen.items() if value})
-        items: list[Object] = answer.get("items") or []
-        return items
-
-    def serves(self, resource: Resource) -> bool:
-        return not resource.group or self._transport.serves(resource)
 
 
 @click.command()
@@ -79,7 +59,7 @@ def doctor(name: str, output: str, target: Target) -> None:
 
 
 def _look(transport: Transport, rollouts: Resource, name: str, before: Before | None = None) -> Facts:
-    cluster = Cluster(keys(rollouts.group), Server(transport), transport.namespace)
+    cluster = Cluster(keys(rollouts.group), transport, transport.namespace)
     found = gather(cluster, name, datetime.now(UTC), before)
     if found is None:
         raise UsageError(f"rollout/{name} was deleted while it was looked at")

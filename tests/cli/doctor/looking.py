@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
 
+from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.command import SECOND_LOOK
@@ -17,38 +19,42 @@ from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 Refuses = Callable[[Resource], bool]
 
 
-class StoreSource:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StoreCluster(Cluster):
     """The world's store; kinds that ``refuses`` names may not be read."""
 
-    def __init__(self, world: World, refuses: Refuses = lambda _: False) -> None:
-        self._world, self._refuses = world, refuses
+    world: World
+    refuses: Refuses
 
-    def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
-        self._check(resource)
-        return self._world.server.get(resource, namespace, name)
+    @classmethod
+    def of(cls, world: World, refuses: Refuses = lambda _: False) -> Self:
+        return cls(KEYS, cast(Transport, None), NAMESPACE, world=world, refuses=refuses)
 
-    def list(self, resource: Resource, namespace: str, labels: str = "", fields: str = "") -> Iterable[dict[str, Any]]:
+    def get_object(self, resource: Resource, name: str) -> dict[str, Any]:
         self._check(resource)
-        if self._world.view.unserved(resource):
+        return self.world.server.get(resource, self._namespace(resource), name)
+
+    def list_objects(self, resource: Resource, labels: str, fields: str) -> Sequence[dict[str, Any]]:
+        self._check(resource)
+        if self.world.view.unserved(resource):
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        return self._world.server.list(resource, namespace, label_selector=labels, field_selector=fields)
+        namespace = self._namespace(resource)
+        return list(self.world.server.list(resource, namespace, label_selector=labels, field_selector=fields))
 
     def serves(self, resource: Resource) -> bool:
         try:
-            self._world.server.list(resource, NAMESPACE if resource.namespaced else "")
+            self.world.server.list(resource, self._namespace(resource))
         except ApiError:
             return False
         return True
 
     def _check(self, resource: Resource) -> None:
-        if self._refuses(resource):
+        if self.refuses(resource):
             raise ApiError(403, "Forbidden", f'{resource} is forbidden: User "ann" cannot list resource "{resource}"')
 
 
 def look(world: World, refuses: Refuses = lambda _: False, before: Facts | None = None) -> Facts:
-    source = StoreSource(world, refuses)
-    cluster = Cluster(KEYS, source, NAMESPACE)
-    found = gather(cluster, NAME, world.now, None if before is None else seen(before))
+    found = gather(StoreCluster.of(world, refuses), NAME, world.now, None if before is None else seen(before))
     assert found is not None
     return found
 

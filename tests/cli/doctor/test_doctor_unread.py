@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from rollout_lws.api.resources import batch_releases
-from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import gather
 from rollout_lws.cli.doctor.links import Name, State, first
 from rollout_lws.objects.resources import (
@@ -28,13 +27,13 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from tests.cli.doctor.looking import StoreSource, links, look, told
+from tests.cli.doctor.looking import StoreCluster, links, look, told
 from tests.scenarios.failures import apply
 from tests.scenarios.kueue import GATED, condition, install, queue
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
-from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+from tests.scenarios.world import NAME, World
 
 pytestmark = pytest.mark.looptime
 
@@ -121,16 +120,15 @@ async def test_what_a_queue_says_that_may_not_be_read_is_left_open(world: World)
 async def test_what_lws_can_do_is_seen_where_its_definition_may_not_be_read(world: World) -> None:
     """Up to 0.10 a version of another size could not wait; 1.0 fills in a field by which it is known."""
 
-    class Newer(StoreSource):
-        def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
-            found = super().get(resource, namespace, name)
+    class Newer(StoreCluster):
+        def get_object(self, resource: Resource, name: str) -> dict[str, Any]:
+            found = super().get_object(resource, name)
             filled = {**found["spec"], "groupIdentity": "Ordinal"} if resource == LEADER_WORKER_SETS else None
             return {**found, "spec": filled} if filled else found
 
     await at_rest(world)
-    for source, known in ((Newer, True), (StoreSource, False)):
-        cluster = Cluster(KEYS, source(world, lambda asked: asked == CUSTOM_RESOURCE_DEFINITIONS), NAMESPACE)
-        found = gather(cluster, NAME, world.now)
+    for cluster, known in ((Newer, True), (StoreCluster, False)):
+        found = gather(cluster.of(world, lambda asked: asked == CUSTOM_RESOURCE_DEFINITIONS), NAME, world.now)
         assert found is not None
         assert found.observation.capabilities.group_identity is known
 
@@ -159,18 +157,16 @@ async def test_pods_are_asked_for_by_label_and_nothing_is_asked_for_twice(world:
     await routed_at_rest(world)
     asked: list[tuple[str, ...]] = []
 
-    class Counting(StoreSource):
-        def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
+    class Counting(StoreCluster):
+        def get_object(self, resource: Resource, name: str) -> dict[str, Any]:
             asked.append((str(resource), resource.version, name))
-            return super().get(resource, namespace, name)
+            return super().get_object(resource, name)
 
-        def list(
-            self, resource: Resource, namespace: str, labels: str = "", fields: str = ""
-        ) -> Iterable[dict[str, Any]]:
+        def list_objects(self, resource: Resource, labels: str, fields: str) -> Sequence[dict[str, Any]]:
             asked.append((str(resource), resource.version, labels, fields))
-            return super().list(resource, namespace, labels, fields)
+            return super().list_objects(resource, labels, fields)
 
-    gather(Cluster(KEYS, Counting(world), NAMESPACE), NAME, world.now)
+    gather(Counting.of(world), NAME, world.now)
     assert [each for each in asked if each[0] in ("pods", "statefulsets.apps") and not each[2]] == []
     assert [each for each in asked if each[0] == "events" and not each[3]] == []
     assert len(asked) == len(set(asked))

@@ -67,7 +67,7 @@ def _rules(d: Draft) -> Draft:
     not_yet = adoption.looks_first(d) or adoption.add_finalizer(d)
     if not_yet is not None:
         return not_yet
-    if not adoption.is_adopted(d):
+    if not d.adopted:
         d = adoption.adopt(d)
         if d.concluded:
             return d
@@ -103,7 +103,7 @@ def _release(d: Draft) -> Draft:
             return steps.run(d)
         case Promoting() | RollingBack() | CleaningUp():
             d = finalize.run(d)
-            if d.status.finalising is not None or (idle.pending(d) and _ended_visibly(d)):
+            if d.status.finalising is not None or (d.pending and _ended_visibly(d)):
                 return d
         case Idle() | Detaching():
             pass
@@ -119,7 +119,7 @@ def _runs_already(d: Draft) -> bool:
     """True if the pending, refused or aborted version runs in every group anyway (zero groups run any version)."""
     stable = d.status.stable
     renamed = stable is None or target_revision(d.stable) == stable.revision
-    return not renamed and idle.pending(d) and native_rollout.all_went_over(d)
+    return not renamed and d.pending and native_rollout.all_went_over(d)
 
 
 def _ended_visibly(d: Draft) -> bool:
@@ -146,10 +146,9 @@ def _contested(d: Draft) -> Draft | None:
     """Handles a released hold: no release advances, and a version that rolled out natively becomes stable. None while a
     release is only being cleaned up.
     """
-    stable = d.status.stable
+    restored = d.asks_for_stable
     if isinstance(d.state, CleaningUp):
         return None
-    restored = stable is not None and d.version.template_hash == stable.template_hash
     if restored and d.status.phase == Phase.PROGRESSING and native_rollout.follows_template(d):
         # All groups are back at stable already: there is nothing to roll back and no window to close.
         if ending_of(d.state) is not Ending.ROLLBACK:

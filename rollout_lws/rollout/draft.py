@@ -182,6 +182,28 @@ class Draft:
         return self.stable.workload.version
 
     @property
+    def adopted(self) -> bool:
+        """True if this LWS object is managed; only for rules that run after its existence was checked."""
+        record = self.status.stable
+        return record is not None and record.workload_uid == self.stable.workload.metadata.uid
+
+    @property
+    def pending(self) -> bool:
+        """True if the LWS's spec has another version than stable; meaningful once LWS has observed it."""
+        return self.status.stable is not None and not self.asks_for_stable
+
+    @property
+    def asks_for_stable(self) -> bool:
+        """True if the LWS's spec has the stable version."""
+        record = self.status.stable
+        return record is not None and self.version.template_hash == record.template_hash
+
+    @property
+    def stable_revision(self) -> str:
+        """LWS's revision of the stable version; "" before the adoption."""
+        return self.status.stable.revision if self.status.stable is not None else ""
+
+    @property
     def uid(self) -> str:
         return self.o.rollout.metadata.uid
 
@@ -237,7 +259,7 @@ class Draft:
         stable, revision = self.status.stable, self.sub.new_revision
         if self.o.stable is None or self.status.phase != Phase.PROGRESSING or stable is None:
             return ()
-        if stable.workload_uid != self.o.stable.workload.metadata.uid:
+        if not self.adopted:
             # The LWS was recreated and has to be adopted first.
             return ()
         return tuple(each for each in groups(self.o.stable) if each.revision == revision != stable.revision)

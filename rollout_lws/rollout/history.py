@@ -58,6 +58,19 @@ def store_version(d: Draft, version: Version, revision: str) -> Draft:
     return d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))
 
 
+def record_stable(
+    d: Draft, version: Version, revision: str, confirmed: str = "the revision that is recorded as stable"
+) -> Draft:
+    """Records the version as stable, and in the history, on condition that the leader StatefulSet is as observed;
+    ``confirmed`` says what depends on that. Only for rules that run after the adoption.
+    """
+    d = d.confirm_leader_set(confirmed)
+    changes = {"template_hash": version.template_hash, "revision": revision}
+    stable = d.status.stable
+    d = d.set(stable=stable.model_copy(update=changes)) if stable is not None else d
+    return store_version(d, version, revision)
+
+
 def stable_version(d: Draft) -> Version | None:
     """The stable version from the Rollout's history, or else from LWS's revision; None if neither has it."""
     record = d.status.stable
@@ -124,7 +137,7 @@ def drop_needless(d: Draft) -> Draft:
     """Deletes LWS's own revisions that nothing needs: a held LWS keeps all of them. If the API server refuses, because
     of a policy for instance, they stay.
     """
-    found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
+    found = needless_records(d.stable, d.stable_revision)
     seen = d.confirmed_leader_set("the revisions that groups may come back with")
     if found and seen is not None:
         return d.write_if_possible(

@@ -133,9 +133,7 @@ def invalid_spec(d: Draft) -> Refusal | None:
 
 def _other_stable(d: Draft) -> Version | None:
     """The stable version; None if it is unknown, or the pending one is the same."""
-    if d.status.stable is not None and d.status.stable.template_hash == d.version.template_hash:
-        return None
-    return stable_version(d)
+    return None if d.asks_for_stable else stable_version(d)
 
 
 def claims_changed(d: Draft) -> Refusal | None:

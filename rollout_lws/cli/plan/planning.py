@@ -146,7 +146,7 @@ def _adopted(before: Observation) -> Verdict | None:
     if before.stable is None or before.stable.leader_set is None:
         return None
     d = Draft.of(before)
-    return None if adoption.is_adopted(d) else adoption.adopt(d).verdict
+    return None if d.adopted else adoption.adopt(d).verdict
 
 
 def _refusals(d: Draft) -> Iterable[str]:

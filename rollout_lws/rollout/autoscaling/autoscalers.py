@@ -35,8 +35,7 @@ def watched(d: Draft) -> tuple[Resource, ...]:
 
 
 def _version_waits(d: Draft) -> bool:
-    stable = d.status.stable
-    return d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
+    return d.o.stable is not None and d.pending
 
 
 def await_list(d: Draft) -> Draft:

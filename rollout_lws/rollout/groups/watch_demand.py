@@ -64,11 +64,9 @@ def _is_touched(d: Draft) -> bool:
     """True if a release is in progress, or a release or an adoption would start without obstacles."""
     if d.status.phase == Phase.PROGRESSING:
         return True
-    stable = d.status.stable
     if d.o.rollout.spec.disabled or d.o.rollout.metadata.deletion_timestamp is not None:
         return False
-    adopted = stable is not None and stable.workload_uid == d.stable.workload.metadata.uid
-    return not adopted or stable is None or stable.template_hash != d.version.template_hash
+    return not d.adopted or d.pending
 
 
 def _gated_by_kueue(facts: Facts) -> bool:

@@ -55,7 +55,7 @@ SILENCE_SECONDS = 60
 
 def looks_first(d: Draft) -> Draft | None:
     """Gives a verdict while it is unknown whether this unmanaged LWS may be adopted; None once it is known."""
-    unlisted = None if is_adopted(d) else waits_for_workloads(d)
+    unlisted = None if d.adopted else waits_for_workloads(d)
     if unlisted is None:
         return None
     d = d.wake(unlisted.until)
@@ -82,12 +82,6 @@ def add_finalizer(d: Draft) -> Draft | None:
     )
     # The response to this patch triggers the reconcile that writes the status, with the new resourceVersion.
     return d.write((patch,)).but(persist=Persist.NOT)
-
-
-def is_adopted(d: Draft) -> bool:
-    """True if this LWS object is managed."""
-    record = d.status.stable
-    return record is not None and record.workload_uid == d.stable.workload.metadata.uid
 
 
 def adopt(d: Draft) -> Draft:
@@ -214,7 +208,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
         return d.refuse(refusal)
     d = d.event(EventReason.ADOPTED, f"{d.called} is held at revision {revision}")
     # The response to the hold triggers the next reconcile, which judges the pending version.
-    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else d
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.asks_for_stable else d
 
 
 _FRESH = RolloutStatus()

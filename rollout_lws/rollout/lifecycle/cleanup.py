@@ -87,8 +87,7 @@ def keeps_canary(d: Draft) -> str:
 
 def _end(d: Draft, ending: Ending) -> Draft:
     d = volume_claims.told_of_surge(d)
-    stable = d.status.stable
-    revision = stable.revision if stable else ""
+    revision = d.stable_revision
     d = d.set(
         finalising=None,
         traffic=None,

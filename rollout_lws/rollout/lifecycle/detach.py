@@ -109,13 +109,11 @@ def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
 
 
 def _give_back(d: Draft) -> Draft:
-    lws, stable = d.stable.workload, d.status.stable
+    lws = d.stable.workload
     mark = hold_record(lws, d.keys)
     if mark is None or mark.by != d.uid:
         return d
-    waits = current_revision(d.stable) != target_revision(d.stable)
-    if stable is not None and stable.workload_uid == lws.metadata.uid:
-        waits = d.version.template_hash != stable.template_hash
+    waits = d.pending if d.adopted else current_revision(d.stable) != target_revision(d.stable)
     if not waits:
         # The aborted version matters only to a Rollout that releases the LWS, and there is none now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
@@ -140,9 +138,7 @@ def _give_back(d: Draft) -> Draft:
 
 
 def _where_they_stay(d: Draft) -> str:
-    stable = d.status.stable
-    is_of_this = stable is not None and stable.workload_uid == d.stable.workload.metadata.uid
-    revision = stable.revision if stable is not None and is_of_this else current_revision(d.stable)
+    revision = d.stable_revision if d.adopted else current_revision(d.stable)
     others = [group for group in partition_update(d).regular if group.revision != revision]
     if not others:
         return f"stay at revision {revision}"

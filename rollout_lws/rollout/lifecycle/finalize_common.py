@@ -18,8 +18,7 @@ def turned_round(d: Draft) -> tuple[Ending, str] | None:
     """Why the current promotion must not continue."""
     if isinstance(d.intent, Abort):
         return Ending.ABORTED, d.intent.reason
-    stable = d.status.stable
-    if stable is not None and d.version.template_hash == stable.template_hash:
+    if d.asks_for_stable:
         return Ending.ROLLBACK, "stable's template was restored"
     if d.version.template_hash != d.status.observed_template_hash:
         return Ending.CONTINUOUS, "another version was applied"

@@ -131,11 +131,10 @@ def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """Retries a hold that was left reset: at once for another version, for the same one after the backoff, and never in
     the middle of a roll.
     """
-    last, stable = conflicts[-1], d.status.stable
-    if stable is None or last.at is None:
+    last = conflicts[-1]
+    if d.status.stable is None or last.at is None:
         return d.but(hold=HoldState.RELEASED)
-    pending = d.version.template_hash != stable.template_hash
-    if pending and d.version.template_hash != last.template_hash and not _would_split(d):
+    if d.pending and d.version.template_hash != last.template_hash and not _would_split(d):
         found = {"put_back_at": d.now, "template_hash": d.version.template_hash}
         d = _file(d, (last.model_copy(update=found),))
         d = _put_back(d, "another version was applied")
@@ -200,10 +199,10 @@ def contested(d: Draft) -> Draft:
         )
     if d.status.hold_released_at is not None:
         return _finishes_its_roll(d)
-    last, stable = d.status.hold_conflicts[-1], d.status.stable
+    last = d.status.hold_conflicts[-1]
     outlook, until = "a new version would roll by itself", _tried_again_at(d)
     when = f"it is put back at {until:%H:%M:%S} UTC, at once when another version is applied" if until else ""
-    if stable is not None and d.version.template_hash != stable.template_hash:
+    if d.pending:
         outlook = "the new version rolls by itself now"
         when = f"it is put back once that roll is over ({rolling_words(d)})" if is_rolling(d) else when
     return d.stalled(

@@ -7,7 +7,7 @@ from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
-from rollout_lws.rollout.history import drop_surplus, store_version
+from rollout_lws.rollout.history import drop_surplus, record_stable, store_version
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_lws
 from rollout_lws.rollout.preflight import cannot_release, invalid_spec, refused_by_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -16,12 +16,6 @@ from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.step_plan import plan_hash
 from rollout_lws.workload.revisions import is_empty, observed, target_revision
-
-
-def pending(d: Draft) -> bool:
-    """True if the LWS's spec has another version than stable; meaningful once LWS has observed it."""
-    stable = d.status.stable
-    return stable is not None and d.version.template_hash != stable.template_hash
 
 
 def settle(d: Draft) -> Draft:
@@ -48,9 +42,9 @@ def settle(d: Draft) -> Draft:
         message = f"restoring what a release had changed: {restored.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, message)
     refusal = invalid_spec(d)
-    if refusal and not pending(d):
+    if refusal and not d.pending:
         return d.refuse(refusal)
-    refusal = refused_by_spec(d) if pending(d) and d.replicas else None
+    refusal = refused_by_spec(d) if d.pending and d.replicas else None
     if refusal:
         # LWS cannot even act on some of these, so waiting for it would hide the refusal.
         return refuse(d, refusal)
@@ -60,16 +54,14 @@ def settle(d: Draft) -> Draft:
             # Something else in the LWS has changed, for example its strategy when the release ended.
             return stays_aborted(d)
         return waits_for_lws(d, SummaryState.PREPARING)
-    if d.version.template_hash == stable.template_hash:
+    if d.asks_for_stable:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision:
         # Another spelling of the same version (1000m and 1): LWS keeps the revision, so nothing is released.
-        d = d.confirm_leader_set("the same revision for another template")
-        d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
-        d = store_version(d, d.version, stable.revision)
+        d = record_stable(d, d.version, stable.revision, "the same revision for another template")
         return _nothing_pending(d, stable)
     if d.replicas == 0:
-        return _at_zero(d, stable)
+        return _at_zero(d)
     if _is_aborted(d):
         return stays_aborted(_judged(_known_as_aborted(d)).set(phase=Phase.ABORTED))
     refusal = cannot_release(d)
@@ -108,13 +100,13 @@ def _known_as_aborted(d: Draft) -> Draft:
 
 def stays_aborted(d: Draft) -> Draft:
     """Gives the verdict while the LWS's template has the aborted version."""
-    aborted, stable = d.status.aborted or AbortedRecord(template_hash=""), d.status.stable
+    aborted = d.status.aborted or AbortedRecord(template_hash="")
     return d.conclude(
         "Stalled",
         Reason.ABORTED,
         SummaryState.ABORTED,
         f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); revision"
-        f" {stable.revision if stable else ''} serves. Apply another version, or start this one again:"
+        f" {d.stable_revision} serves. Apply another version, or start this one again:"
         f" {d.command('retry')}",
     )
 
@@ -156,7 +148,7 @@ def rests(d: Draft) -> Draft:
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY, message)
 
 
-def _at_zero(d: Draft, stable: StableRecord) -> Draft:
+def _at_zero(d: Draft) -> Draft:
     """Without groups a change takes effect by itself: it becomes stable, unless it is the aborted version."""
     d = _judged(d)
     if _is_aborted(d):
@@ -168,9 +160,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> Draft:
     if not is_empty(d.stable):
         return waits_for_empty(d, SummaryState.PREPARING)
     revision = target_revision(d.stable)
-    d = d.confirm_leader_set("the revision that is recorded as stable")
-    d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
-    d = store_version(d, d.version, revision)
+    d = record_stable(d, d.version, revision)
     d = d.set_sub(stable_revision=revision, new_revision=revision)
     d = d.event(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: Target has no groups to release")
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
@@ -189,7 +179,7 @@ def _generation(d: Draft) -> int:
 
 
 def _start(d: Draft) -> Draft:
-    stable, revision = d.status.stable, target_revision(d.stable)
+    revision = target_revision(d.stable)
     reused = d.status.observed_rollout_id == d.release_id and d.status.observed_template_hash not in (
         None,
         "",
@@ -211,7 +201,7 @@ def _start(d: Draft) -> Draft:
         observed_workload_generation=_generation(d),
         observed_rollout_id=d.release_id,
         rollout_hash=plan_hash(d.o.rollout.spec.strategy),
-        stable_revision=stable.revision if stable else "",
+        stable_revision=d.stable_revision,
         new_revision=revision,
         pod_template_hash=revision,
         current_step_index=1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rollout_lws.api import Phase, SummaryState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import partition_update
-from rollout_lws.rollout.history import store_version
+from rollout_lws.rollout.history import record_stable
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty
 from rollout_lws.rollout.reasons import Ending, EventReason
@@ -41,7 +41,7 @@ def is_rolling(d: Draft) -> bool:
     stable, leader_set = d.status.stable, d.stable.leader_set
     if stable is None or d.replicas == 0:
         return False
-    if past_stable(d) or d.version.template_hash == stable.template_hash:
+    if past_stable(d) or d.asks_for_stable:
         return past_stable(d)
     regular = partition_update(d).regular
     lowered = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition < d.replicas
@@ -61,13 +61,10 @@ def rolling_words(d: Draft) -> str:
 
 def record_native_roll(d: Draft) -> Draft:
     """Records the LWS's template as stable after a native roll (see ``follows_template``)."""
-    stable, revision = d.status.stable, target_revision(d.stable)
-    if stable is None:
+    revision = target_revision(d.stable)
+    if d.status.stable is None:
         return d
-    d = d.confirm_leader_set("the revision that is recorded as stable")
-    changes = {"template_hash": d.version.template_hash, "revision": revision}
-    d = d.set(stable=stable.model_copy(update=changes))
-    d = store_version(d, d.version, revision)
+    d = record_stable(d, d.version, revision)
     return d.event(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the {d.kind} rolled by itself")
 
 
@@ -115,11 +112,10 @@ def follow_revision(d: Draft) -> Draft:
 
 def _what_runs(d: Draft) -> tuple[str, Version | None]:
     """The revision that every group restarts with, and its version; ("", None) if it is stable's or unknown."""
-    stable = d.status.stable
-    if d.o.stable is None or stable is None or stable.workload_uid != d.stable.workload.metadata.uid or d.replicas == 0:
+    if d.o.stable is None or not d.adopted or d.replicas == 0:
         return "", None
     runs = current_revision(d.stable)
-    record = lws_revision(d.stable, runs) if runs not in ("", stable.revision) else None
+    record = lws_revision(d.stable, runs) if runs not in ("", d.stable_revision) else None
     version = recorded_version(record) if record is not None else None
     return (runs, version) if version is not None else ("", None)
 
@@ -137,12 +133,9 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
     others = () if released else (target_revision(d.stable), d.sub.new_revision if d.on_record else "")
     if runs in others or not _is_closed(d):
         return d
-    d = d.confirm_leader_set("the revision that is recorded as stable")
-    d = d.set(stable=stable.model_copy(update={"template_hash": version.template_hash, "revision": runs}))
-    d = d.set_sub(stable_revision=runs)
+    d = record_stable(d, version, runs).set_sub(stable_revision=runs)
     if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
         d = d.set(aborted=None)
-    d = store_version(d, version, runs)
     return d.event(
         EventReason.ROLLED_OUT_NATIVELY,
         f"revision {runs} is stable instead of {stable.revision}: all groups of {d.called} went over to it"
@@ -163,13 +156,10 @@ def at_zero(d: Draft) -> Draft:
     """Ends a release without groups: the LWS's version takes effect by itself and is stable. Gives a verdict while the
     last groups are terminating.
     """
-    stable = d.status.stable
     if not is_empty(d.stable):
         return waits_for_empty(d, SummaryState.PROMOTING)
-    if stable is not None:
-        changes = {"template_hash": d.version.template_hash, "revision": target_revision(d.stable)}
-        d = d.confirm_leader_set("the revision that is recorded as stable")
-        d = d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
-        d = store_version(d, d.version, target_revision(d.stable))
+    if d.status.stable is not None:
+        d = record_stable(d, d.version, target_revision(d.stable))
+        d = d.set(observed_template_hash=d.version.template_hash)
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     return d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY)).set(phase=Phase.PROGRESSING)

@@ -91,7 +91,7 @@ def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:
     """Rolls groups back after another template was applied; past the point of no return, to the revision that all
     groups restart with. Their readiness is not awaited for ever, or a broken version would block its fix.
     """
-    back = own.go_back(d.status.stable.revision if d.status.stable else "")
+    back = own.go_back(d.stable_revision)
     if back.blocked != POINT_OF_NO_RETURN:
         return d, back
     d = keep_time(d)
@@ -118,8 +118,7 @@ def _grows(d: Draft) -> tuple[Draft, str]:
 
 def _past_return(d: Draft, own: PartitionUpdate) -> bool:
     """True if the promotion can no longer be rolled back: it is finished, and a new template waits for its end."""
-    stable = d.status.stable
-    return bool(own.go_back(stable.revision if stable else "").blocked)
+    return bool(own.go_back(d.stable_revision).blocked)
 
 
 def _follow_canary(d: Draft) -> Draft:

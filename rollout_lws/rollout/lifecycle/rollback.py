@@ -63,7 +63,7 @@ def roll_back(d: Draft, state: RollingBack) -> Draft:
 
 def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
     """Rolls back from the steps: one LWS runs both versions, or stable groups were updated while it was not held."""
-    own, revision = partition_update(d), d.status.stable.revision if d.status.stable else ""
+    own, revision = partition_update(d), d.stable_revision
     stands = frozen(d, own)
     if stands is not None:
         return stands
@@ -83,7 +83,7 @@ def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
 
 def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
     """Rolls back from a promotion, with the traffic weights unchanged."""
-    own, revision = partition_update(d), d.status.stable.revision if d.status.stable else ""
+    own, revision = partition_update(d), d.stable_revision
     if own.go_back(revision).done:
         return d.enter(CleaningUp(state.ending))
     stands = frozen(d, own)
@@ -97,13 +97,13 @@ def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
 def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: CapacityResult) -> Draft:
     """Acts on the rollback's result; without a verdict if another task continues in this pass."""
     d = keep_time(d)
-    stable, passed = d.status.stable, overdue(d)
+    passed = overdue(d)
     if result.done:
-        if passed is not None and stable is not None and not own.all_are(stable.revision):
+        if passed is not None and d.status.stable is not None and not own.all_are(d.stable_revision):
             # A broken stable version must not block what comes next, least of all a version that fixes it.
             d = d.event(
                 EventReason.ROLLING_BACK,
-                f"every group is back at revision {stable.revision}, but not ready, and is not waited for any longer:"
+                f"every group is back at revision {d.stable_revision}, but not ready, and is not waited for any longer:"
                 f" {passed[1]}",
                 warning=True,
             )
@@ -118,6 +118,6 @@ def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: Capac
         d = d.enter(Promoting(Ending.SUCCESS)).set(aborted=None)
         return d.event(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
-    d = remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
-    d = late(d, own, stable.revision if stable else "", "going back", result.message)
+    d = remember_leaders(d, d.stable, d.stable_revision, d.replicas)
+    d = late(d, own, d.stable_revision, "going back", result.message)
     return d if d.concluded else d.reconciling(Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, result.message)

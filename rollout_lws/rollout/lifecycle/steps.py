@@ -36,12 +36,11 @@ from rollout_lws.workload.revisions import observed, target_revision
 
 def run(d: Draft) -> Draft:
     """One pass over a release in its steps; always gives a verdict."""
-    stable, version = d.status.stable, d.version
     if isinstance(d.intent, Abort):
         return finalize.run(begin_rollback(d, Ending.ABORTED, d.intent.reason))
-    if stable is not None and version.template_hash == stable.template_hash:
+    if d.asks_for_stable:
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, "stable's template was restored"))
-    if version.template_hash != d.status.observed_template_hash:
+    if d.version.template_hash != d.status.observed_template_hash:
         return finalize.run(begin_rollback(d, Ending.CONTINUOUS, "another version was applied"))
     if d.replicas == 0 and carries(d) and not d.capacity.one_workload:
         d, _ = route.keep(d)
@@ -85,8 +84,7 @@ def _follow_release(d: Draft) -> Draft:
     if observed(d.stable) and revision != d.sub.new_revision:
         # A different LWS version names the revision differently, or the sub-status was wiped.
         d = d.confirm_leader_set("the revision that is released")
-        stable = d.status.stable
-        d = d.set_sub(new_revision=revision, stable_revision=stable.revision if stable else "")
+        d = d.set_sub(new_revision=revision, stable_revision=d.stable_revision)
     return d
 
 

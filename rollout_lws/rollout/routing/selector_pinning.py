@@ -52,8 +52,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
     if facts is None:
         return (), noting
-    stable = d.status.stable
-    waits = d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
+    waits = d.o.stable is not None and d.pending
     releases = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
     if not (waits or releases or routes or d.o.canary is not None):
         return (), noting

@@ -45,11 +45,11 @@ def follow(d: Draft) -> Draft:
 
 
 def _wanted(d: Draft) -> record.Wanted:
-    ending, stable = ending_of(d.state), d.status.stable
+    ending = ending_of(d.state)
     return record.Wanted(
         partition=None if ending is Ending.SUCCESS else max(0, d.sub.current_step_index - 1),
         rollout_id=d.status.observed_rollout_id or "",
-        stable_revision=stable.revision if stable else "",
+        stable_revision=d.stable_revision,
         update_revision=d.sub.new_revision,
         phase=BatchReleasePhase.PROGRESSING if ending is None else BatchReleasePhase.FINALIZING,
         replicas=d.replicas,

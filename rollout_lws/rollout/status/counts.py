@@ -70,7 +70,7 @@ def _name_troubles(d: Draft) -> Draft:
         case Promoting():
             return name_troubles(d, d.stable, d.sub.new_revision)
         case RollingBack():
-            return name_troubles(d, d.stable, d.status.stable.revision if d.status.stable is not None else "")
+            return name_troubles(d, d.stable, d.stable_revision)
         case CleaningUp() if d.o.canary is not None:
             return name_troubles(d, d.o.canary, target_revision(d.o.canary))
         case InSteps() | CleaningUp() | Idle() | Detaching():
@@ -134,9 +134,7 @@ def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int)
     """
     ours = {group.uid for group in new}
     old = [group for group in regular if group.uid not in ours]
-    stable = d.status.stable
-    changed = stable is not None and stable.template_hash != d.version.template_hash
-    before = (history.stable_version(d) if old and changed else None) or d.version
+    before = (history.stable_version(d) if old and d.pending else None) or d.version
     of_old = sum(sum(held(d.stable, group, before).values()) for group in old)
     of_new = 0
     for group in new:

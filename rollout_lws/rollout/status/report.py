@@ -51,9 +51,9 @@ def finish(d: Draft) -> Decision:
     """Turns the draft into a decision: the status write is last unless ``Persist.BEFORE_WRITES``;
     best-effort writes apart.
     """
-    stable, style = d.status.stable, d.o.rollout.spec.strategy.style
+    style = d.o.rollout.spec.strategy.style
     # Until a recreated LWS is adopted, the record is of the deleted one.
-    if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.workload.metadata.uid:
+    if d.o.stable is not None and d.adopted:
         d = counts.count(d)
         if d.status.phase == Phase.PROGRESSING and style is not None:
             d = batch_release.label_pods(batch_release.follow(d))

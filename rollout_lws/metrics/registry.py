@@ -13,9 +13,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from rollout_lws import __version__
-from rollout_lws.metrics import fleet
-from rollout_lws.metrics.fleet import Fleet
 from rollout_lws.metrics.glance import FOR_A_PERSON
+from rollout_lws.metrics.rollouts import Fleet, exposition
 from rollout_lws.objects.resources import Resource
 from rollout_lws.rollout.reasons import Ending
 
@@ -123,12 +122,12 @@ class Metrics:
 
     def text(self) -> bytes:
         """The exposition of all metrics, of type CONTENT_TYPE, in one step."""
-        return b"".join((generate_latest(self.registry), *fleet.exposition(self.fleet)))
+        return b"".join((generate_latest(self.registry), *exposition(self.fleet)))
 
     async def exposition(self) -> bytes:
         """The same, but yields to the event loop in between, and observes how long that takes as the loop's lag."""
         loop, parts = asyncio.get_running_loop(), []
-        for part in fleet.exposition(self.fleet):
+        for part in exposition(self.fleet):
             parts.append(part)
             asked = loop.time()
             await asyncio.sleep(0)

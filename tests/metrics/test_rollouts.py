@@ -9,9 +9,8 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rollout_lws.metrics.fleet import exposition
 from rollout_lws.metrics.glance import Glance, glance
-from rollout_lws.metrics.rollouts import deadline, pending_since, samples
+from rollout_lws.metrics.rollouts import deadline, exposition, pending_since, samples
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 
 SINCE = datetime(2026, 3, 1, tzinfo=UTC)

@@ -11,7 +11,9 @@ from rollout_lws.api import HoldConflict, StableRecord
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.objects.writes import Confirm, Patch
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
-from rollout_lws.rollout.lifecycle.hold_conflicts import (
+from rollout_lws.rollout.lifecycle.hold_enforcement import keep_hold
+from rollout_lws.rollout.lifecycle.native_rollout import is_rolling
+from rollout_lws.rollout.write_conflicts import (
     ANSWER_SECONDS,
     COOL_DOWN_SECONDS,
     FIRST_WAIT_SECONDS,
@@ -20,8 +22,6 @@ from rollout_lws.rollout.lifecycle.hold_conflicts import (
     answers,
     wait_seconds,
 )
-from rollout_lws.rollout.lifecycle.hold_enforcement import keep_hold
-from rollout_lws.rollout.lifecycle.native_rollout import is_rolling
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.hold import HOLD
 from tests.rollout.build import HASH, OTHER_HASH, at_rest, draft, held, in_step, rollout

@@ -17,7 +17,7 @@ from rollout_lws.api import (
     Summary,
     VerdictRecord,
 )
-from rollout_lws.rollout.status.projection import of_rollout
+from rollout_lws.rollout.status.throttle import projection
 from tests.workload.build import NOW
 
 FIRST = RestartRecord(workload="llama", group="0", uid="u1")
@@ -57,7 +57,7 @@ def status(**members: Any) -> RolloutStatus:
     ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios", "first leader", "one more"],
 )
 def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert of_rollout(status(**before)) == of_rollout(status(**after))
+    assert projection(status(**before)) == projection(status(**after))
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, An
     ],
 )
 def test_what_a_person_or_a_pipeline_waits_for_is_written(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert of_rollout(status(**before)) != of_rollout(status(**after))
+    assert projection(status(**before)) != projection(status(**after))
 
 
 def test_at_rest_every_group_that_stops_being_ready_is_written() -> None:
     whole = status(phase=Phase.HEALTHY, canary_status=CanaryStatus(ready_replicas=4))
     broken = status(phase=Phase.HEALTHY, canary_status=CanaryStatus(ready_replicas=3))
-    assert of_rollout(whole) != of_rollout(broken)
+    assert projection(whole) != projection(broken)

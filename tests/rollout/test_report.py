@@ -15,8 +15,8 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.observation import RefusedWrite
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.status.projection import OUTDATED_SECONDS
 from rollout_lws.rollout.status.report import finish, report_refusal
+from rollout_lws.rollout.status.throttle import OUTDATED_SECONDS
 from rollout_lws.workload.facts import NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import NOW, pod

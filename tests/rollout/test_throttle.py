@@ -21,9 +21,8 @@ from rollout_lws.objects.meta import ManagedField
 from rollout_lws.rollout.draft import Persist
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.recent_writes import applied_lately, scaled_lately, written_lately
-from rollout_lws.rollout.status.projection import OUTDATED_SECONDS
 from rollout_lws.rollout.status.report import finish
-from rollout_lws.rollout.status.throttle import LOOK_AGAIN_SECONDS, can_wait, outdated
+from rollout_lws.rollout.status.throttle import LOOK_AGAIN_SECONDS, OUTDATED_SECONDS, can_wait, outdated
 from tests.rollout.build import draft, held, in_step, rollout
 from tests.workload.build import NOW, lws
 

@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.status.projection import OUTDATED_SECONDS
+from rollout_lws.rollout.status.throttle import OUTDATED_SECONDS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.failures import GO_BACK, V1, apply, kill, lose, pods
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
-from rollout_lws.rollout.lifecycle.hold_conflicts import COOL_DOWN_SECONDS
+from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.sandbox.behaviours.nodes import scheduler
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.judge import HOLD

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from rollout_lws.api import HoldConflict, Phase, SummaryState
 from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout import write_conflicts
 from rollout_lws.rollout.draft import Draft, HoldState
-from rollout_lws.rollout.lifecycle import hold_conflicts
 from rollout_lws.rollout.lifecycle.adoption import write_hold
 from rollout_lws.rollout.lifecycle.native_rollout import is_rolling, past_stable, rolling_words
 from rollout_lws.rollout.preflight import unsafe_pending
@@ -50,10 +50,10 @@ def keep_hold(d: Draft) -> Draft:
         return d.but(hold=HoldState.RELEASED)
     if not foreign or d.status.hold_released_at is not None:
         return _follow(d)
-    conflicts = hold_conflicts.on_file(d.status.hold_conflicts, d.now)
-    if hold_conflicts.is_left(conflicts):
+    conflicts = write_conflicts.on_file(d.status.hold_conflicts, d.now)
+    if write_conflicts.is_left(conflicts):
         d = _left(d, conflicts)
-    elif hold_conflicts.answers(conflicts, d.now, d.version.template_hash) >= hold_conflicts.MOST_ANSWERS:
+    elif write_conflicts.answers(conflicts, d.now, d.version.template_hash) >= write_conflicts.MOST_ANSWERS:
         d = _leave(d, conflicts)
     else:
         manager = writer_of_strategy(lws)
@@ -107,7 +107,7 @@ def _follow(d: Draft) -> Draft:
     if (
         conflicts
         and is_held(lws, _surge(d))
-        and (hold_conflicts.is_left(conflicts) or not hold_conflicts.on_file(conflicts, d.now))
+        and (write_conflicts.is_left(conflicts) or not write_conflicts.on_file(conflicts, d.now))
     ):
         # Another manager has restored the hold, or there was no reset for long.
         d = d.set(hold_conflicts=())
@@ -140,7 +140,7 @@ def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
         d = _put_back(d, "another version was applied")
     elif is_rolling(d):
         d = d.but(hold=HoldState.RELEASED)
-    elif (until := d.yet_to_come(last.at, hold_conflicts.wait_seconds(conflicts))) is not None:
+    elif (until := d.yet_to_come(last.at, write_conflicts.wait_seconds(conflicts))) is not None:
         d = d.but(hold=HoldState.RELEASED).wake(until)
     else:
         d = _file(d, (*conflicts[:-1], last.model_copy(update={"put_back_at": d.now})))
@@ -162,13 +162,13 @@ def _put_back(d: Draft, reason: str) -> Draft:
 
 
 def _file(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
-    return d.set(hold_conflicts=conflicts[-hold_conflicts.MOST_CONFLICTS :])
+    return d.set(hold_conflicts=conflicts[-write_conflicts.MOST_CONFLICTS :])
 
 
 def _tried_again_at(d: Draft) -> datetime | None:
     conflicts = d.status.hold_conflicts
     last = conflicts[-1].at if conflicts else None
-    return last + timedelta(seconds=hold_conflicts.wait_seconds(conflicts)) if last is not None else None
+    return last + timedelta(seconds=write_conflicts.wait_seconds(conflicts)) if last is not None else None
 
 
 def has_windows(d: Draft) -> bool:
@@ -232,11 +232,11 @@ def _finishes_its_roll(d: Draft) -> Draft:
 
 def report_resets(d: Draft) -> Draft:
     """Adds repeated resets of the hold to the verdict, for as long as they are recorded: each may restart a group."""
-    conflicts = hold_conflicts.on_file(d.status.hold_conflicts, d.now)
-    if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < hold_conflicts.REPEATED:
+    conflicts = write_conflicts.on_file(d.status.hold_conflicts, d.now)
+    if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < write_conflicts.REPEATED:
         return d
     last = conflicts[-1]
-    until = d.yet_to_come(last.put_back_at, hold_conflicts.COOL_DOWN_SECONDS) if last.put_back_at is not None else None
+    until = d.yet_to_come(last.put_back_at, write_conflicts.COOL_DOWN_SECONDS) if last.put_back_at is not None else None
     if until is None:
         return d
     message = (

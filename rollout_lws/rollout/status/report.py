@@ -19,7 +19,7 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing import draining, orphaned_annotations, selector_pinning
 from rollout_lws.rollout.state import Promoting, RollingBack
-from rollout_lws.rollout.status import batch_release, conditions, counts, projection, throttle
+from rollout_lws.rollout.status import batch_release, conditions, counts, throttle
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups
 
@@ -115,7 +115,7 @@ def _changed(d: Draft) -> tuple[RolloutStatus | None, datetime | None]:
     after = decided if decided == before else within_limits(decided)
     if before == after:
         return None, None
-    if d.was_ahead or projection.of_rollout(before) != projection.of_rollout(after):
+    if d.was_ahead or throttle.projection(before) != throttle.projection(after):
         return after, None
     outdated, due = throttle.outdated(d, before, after)
     return after if outdated else None, due

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -17,7 +19,8 @@ from rollout_lws.cli.releases import workload_names
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name, style
 from rollout_lws.cli.screen import has_colours
 from rollout_lws.cli.status.gate import has_ended, pinned_now
-from rollout_lws.cli.watch.stream import has_forgotten, passes, wait_out
+from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.cli.watch.stream import passes
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import CORE_EVENTS
@@ -47,12 +50,15 @@ def events(name: str, watch: bool, output: str, target: Target) -> None:
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
     scope = scope_of(rollout)
-    found, version = _listed(transport, scope)
-    _tell([happening(each) for each in found], output, following=watch)
+    known: dict[str, Happening] = {}
+    _tell(_new(_listed(transport), scope, known), output, following=watch)
     if watch:
         pinned = pinned_now(transport, rollout)
-        log = Log(transport, scope, found, version)
-        for each in log.until(lambda: has_ended(fetch_rollout(transport, rollouts, name), pinned)):
+
+        def ended() -> bool:
+            return has_ended(fetch_rollout(transport, rollouts, name), pinned)
+
+        for each in _followed(transport, scope, known, ended):
             _tell([each], output, following=True)
 
 
@@ -75,84 +81,68 @@ def _routing(said: Object) -> set[tuple[str, str]]:
     return found | {(ref.kind, written_name(spec, ref.name)) for spec, ref in known if spec is not None}
 
 
-def _listed(transport: Transport, scope: Scope) -> tuple[list[Object], str]:
-    """All Events of the scope, and the resourceVersion from which a watch misses none."""
-    found: list[Object] = []
+def _listed(transport: Transport) -> Iterator[Object]:
+    """All Events of the namespace."""
     query = {"limit": _PAGE}
     while True:
         answer = transport.get(CORE_EVENTS.path(transport.namespace), **query)
-        found += (each for each in answer.get("items") or () if _is_of(each, scope))
+        yield from answer.get("items") or ()
         if not answer["metadata"].get("continue"):
-            return found, str(answer["metadata"].get("resourceVersion") or "")
+            return
         query["continue"] = answer["metadata"]["continue"]
 
 
-def _is_of(event: Object, scope: Scope) -> bool:
-    about = event.get("involvedObject") or {}
-    return scope.has(str(about.get("kind")), str(about.get("name")))
-
-
-class Log:
-    """Events after ``version`` as they arrive, without those ``known`` and without repeats.
-
-    A field selector has no "or", so lists and the watch cover the whole namespace.
+def _new(events: Iterable[Object], scope: Scope, known: dict[str, Happening]) -> list[Happening]:
+    """Events of the scope, by time, that are not ``known`` by UID, or whose series has a higher count; ``known`` is
+    brought up to date.
     """
+    found = []
+    for event in events:
+        about = event.get("involvedObject") or {}
+        if scope.has(str(about.get("kind")), str(about.get("name"))):
+            told, uid = happening(event), event["metadata"]["uid"]
+            before = known.get(uid)
+            if before is None or (before.count, before.last) < (told.count, told.last):
+                found.append(told)
+                known[uid] = told
+    return sorted(found, key=lambda each: each.last)
 
-    def __init__(self, transport: Transport, scope: Scope, known: Iterable[Object], version: str) -> None:
-        self._transport, self._scope, self._version = transport, scope, version
-        self._known = {each["metadata"]["uid"]: happening(each) for each in known}
 
-    def until(self, ended: Callable[[], bool]) -> Iterator[Happening]:
-        """Yield Events until ``ended``, which is checked after each Event about the Rollout and every few seconds."""
-        if self._asked(ended):
-            return
-        yield from self._for(_LOOK_SECONDS, stop_at="Rollout")
-        while not self._asked(ended):
-            yield from self._for(_LOOK_SECONDS, stop_at="Rollout")
-        yield from self._for(_FAREWELL_SECONDS)
+def _followed(
+    transport: Transport, scope: Scope, known: dict[str, Happening], ended: Callable[[], bool]
+) -> Iterator[Happening]:
+    """Events that are not ``known`` as they arrive, until ``ended``, which is asked after each Event about the Rollout
+    and every few seconds.
+    """
+    if ended():
+        return
+    changed = threading.Event()
+    # A field selector has no "or", so lists and watches cover the whole namespace.
+    cache: WatchCache[Object] = WatchCache(transport, CORE_EVENTS.path(transport.namespace), {}, dict, changed)
+    look, end = time.monotonic() + _LOOK_SECONDS, math.inf
+    try:
+        while time.monotonic() < end:
+            changed.wait(min(look, end) - time.monotonic())
+            changed.clear()
+            cache.report()
+            new = _new(cache.objects() or (), scope, known)
+            yield from new
+            if time.monotonic() >= look or any(told.about.startswith("Rollout/") for told in new):
+                look = time.monotonic() + _LOOK_SECONDS
+                if end == math.inf and _asked(ended):
+                    end = time.monotonic() + _FAREWELL_SECONDS
+    finally:
+        cache.stop()
+        cache.join()
 
-    def _asked(self, ended: Callable[[], bool]) -> bool:
-        try:
-            return ended()
-        except (ApiError, Unreachable) as error:
-            if not passes(error):
-                raise
-            return False
 
-    def _for(self, seconds: float, stop_at: str = "") -> Iterator[Happening]:
-        """Events of the next ``seconds``, or up to the first one about an object of kind ``stop_at``."""
-        path = CORE_EVENTS.path(self._transport.namespace)
-        try:
-            for change in self._transport.watch(path, self._version, time.monotonic() + seconds):
-                event = change["object"]
-                self._version = event["metadata"]["resourceVersion"]
-                told = self._new(event) if change["type"] in ("ADDED", "MODIFIED") else None
-                if told is not None:
-                    yield told
-                    if stop_at and told.about.startswith(f"{stop_at}/"):
-                        return
-        except (ApiError, Unreachable) as error:
-            if has_forgotten(error):
-                yield from self._again()
-            else:
-                wait_out(error)
-
-    def _again(self) -> Iterator[Happening]:
-        """Relist after the watch expired and yield the Events that it missed."""
-        found, self._version = _listed(self._transport, self._scope)
-        new = (told for told in map(self._new, found) if told is not None)
-        yield from sorted(new, key=lambda each: each.last)
-
-    def _new(self, event: Object) -> Happening | None:
-        """The Event if it is new, or if its series has a higher count."""
-        if not _is_of(event, self._scope):
-            return None
-        told, uid = happening(event), event["metadata"]["uid"]
-        before = self._known.get(uid)
-        self._known[uid] = told
-        if before is not None and (before.count, before.last) >= (told.count, told.last):
-            return None
-        return told
+def _asked(ended: Callable[[], bool]) -> bool:
+    try:
+        return ended()
+    except (ApiError, Unreachable) as error:
+        if not passes(error):
+            raise
+        return False
 
 
 # Printing

@@ -59,12 +59,10 @@ def every(transport: Transport, rollouts: Resource, namespace: str, selector: st
                 for found in _looks(cache, changed):
                     drawn.draw(_overview(found, namespace, wide=wide), _old(cache.trouble))
             return
-        tell, trouble = _teller(named=True), ""
+        tell = _teller(named=True)
         for found in _looks(cache, changed):
             tell(found)
-            if cache.trouble and cache.trouble != trouble:
-                click.echo(f"rollout-lws: {view.plain(cache.trouble)}; trying again", err=True)
-            trouble = cache.trouble
+            cache.report()
     finally:
         cache.stop()
         cache.join()

@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+import click
+
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.view import plain
 from rollout_lws.cli.watch.stream import RECONNECT, SHORTEST_WATCH, passes
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 
@@ -31,7 +34,7 @@ class WatchCache(Generic[_Kind]):
         decode: Callable[[Object], _Kind],
         changed: threading.Event,
     ) -> None:
-        self.trouble = ""
+        self.trouble = self._reported = ""
         self.failure: RolloutLwsError | None = None
         self._transport = transport.twin()
         self._path, self._query, self._decode = path, query, decode
@@ -45,6 +48,14 @@ class WatchCache(Generic[_Kind]):
         """All objects, None before the first list."""
         found = self._objects
         return None if found is None else list(found.values())
+
+    def report(self) -> None:
+        """Raise the permanent error, if there is one; print new trouble on standard error."""
+        if self.failure is not None:
+            raise self.failure
+        if self.trouble and self.trouble != self._reported:
+            click.echo(f"rollout-lws: {plain(self.trouble)}; trying again", err=True)
+        self._reported = self.trouble
 
     def stop(self) -> None:
         self._stopped.set()

@@ -61,10 +61,10 @@ WITH_WORKERS = RELEASED[LEADER_WORKER_SETS]
 
 
 def labels_among(labels: Mapping[str, str | None]) -> PodLabels | None:
-    """The names for the kind whose workload is named among ``labels``, of an object or a selector; None without one."""
+    """The names for the kind whose workload label is among ``labels``, of an object or a selector; None without one."""
     # A plain loop, since each rule asks for each pod.
     for each in RELEASED.values():
-        if labels.get(each.workload):
+        if each.workload in labels:
             return each
     return None
 

@@ -144,7 +144,7 @@ class Marked:
             for live in self.objects.get(resource, ()):
                 written = {**selecting.written(live, deleted_uid, self.keys)}
                 names = labels_among(written)
-                if names is None or self._made(resource, live, deleted_uid):
+                if names is None or not written[names.workload] or self._made(resource, live, deleted_uid):
                     continue
                 if self.is_of(workload, str(written[names.workload])):
                     written[names.workload] = workload

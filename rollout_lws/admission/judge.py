@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.admission import rollouts, workloads
-from rollout_lws.admission.response import ALLOWED, Decide, Look, Response, Rule, failed
-from rollout_lws.admission.review import Request
+from rollout_lws.admission.review import ALLOWED, Decide, Look, Request, Response, Rule, failed
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.meta import Struct
 from rollout_lws.observe.cache_types import WHOLE

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
-from rollout_lws.admission.response import Response, denied, warned
+from rollout_lws.admission.review import Response, denied, warned
 from rollout_lws.api import Phase
 from rollout_lws.api.validation import each_problem
 from rollout_lws.rollout.draft import Draft

@@ -19,8 +19,7 @@ from aiohttp import web
 from rollout_lws import inbound
 from rollout_lws.admission import review
 from rollout_lws.admission.desk import SECONDS, Desk, NoRoom, Paper
-from rollout_lws.admission.response import Look, Outcome, Response, Rule, failed
-from rollout_lws.admission.review import BadReview, Request
+from rollout_lws.admission.review import BadReview, Look, Outcome, Request, Response, Rule, failed
 from rollout_lws.errors import UsageError
 from rollout_lws.settings import Address
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.admission.response import ALLOWED, Outcome, Response, denied
+from rollout_lws.admission.review import ALLOWED, Outcome, Response, denied
 from rollout_lws.objects.json_patch import member
 from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft

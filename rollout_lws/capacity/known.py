@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.extra_workload import BlueGreen, ExtraWorkload
-from rollout_lws.capacity.in_place import InPlace
-from rollout_lws.capacity.surge import Surge
+from rollout_lws.capacity.one_workload import InPlace, Surge
 
 EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
 BLUE_GREEN: CapacityStrategy = BlueGreen()

@@ -1,4 +1,5 @@
-"""Kueue's state of a group that is not ready: waiting and for what, starting up, or failed.
+"""Kueue's state of a group that is not ready: waiting and for what, starting up, or failed; and where MultiKueue
+dispatches the groups, by their Workloads, and which pods run here.
 
 Kueue admits a LeaderWorkerSet group by group, each through its own Workload. The first state that applies is reported,
 with the message of Kueue's own condition, which names the missing resource. A new group counts as starting up: Kueue
@@ -7,7 +8,7 @@ needs seconds to create its Workload, decide on it and remove the gates of its p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -19,6 +20,7 @@ from rollout_lws.targets.target import Target
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pods_of
+from rollout_lws.workload.revisions import target_revision
 
 #: Reasons of QuotaReserved that waiting does not fix.
 _BLOCKED = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured"})
@@ -209,3 +211,45 @@ def _why(workload: Workload, kind: str) -> str:
         return ""
     words = found.message.rstrip(". ")
     return f", {found.reason}" + (f": {words}" if words else "") if found.reason else f": {words}" if words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """``clusters`` are the names of those that MultiKueue has chosen; () before it has chosen one. ``checks`` are its
+    known admission checks.
+    """
+
+    clusters: tuple[str, ...]
+    checks: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """The clusters as text for messages."""
+        if not self.clusters:
+            return "another cluster"
+        return f"cluster{'s' if len(self.clusters) > 1 else ''} {', '.join(self.clusters)}"
+
+
+def dispatch(facts: Facts, dispatching: Set[str]) -> Dispatch | None:
+    """Where the groups go; None for an LWS that MultiKueue does not manage, as far as its Workloads are known.
+    ``dispatching`` are the names of MultiKueue's admission checks. A check counts even without a chosen cluster: when a
+    cluster is lost, Kueue clears its name and dispatches the group again.
+    """
+    checks = {check.name for each in facts.queued for check in each.checks if check.name in dispatching}
+    clusters = {each.status.cluster_name for each in facts.queued if each.status.cluster_name}
+    if not (checks or clusters or any(each.status.nominated_cluster_names for each in facts.queued)):
+        return None
+    return Dispatch(tuple(sorted(clusters)), tuple(sorted(checks)))
+
+
+def local_pods(facts: Facts) -> tuple[Pod, ...]:
+    """Pods of the LWS that have a node of this cluster, by name."""
+    known = {pod.metadata.name: pod for pod in (*facts.leaders, *facts.pods)}
+    return tuple(pod for _, pod in sorted(known.items()) if pod.spec.node_name and not pod.metadata.terminating)
+
+
+def let_go(facts: Facts, here: tuple[Pod, ...]) -> bool:
+    """Whether all of these pods are leaders of a version other than the template's: Kueue treats them as part of an
+    ongoing rolling update and removes their gates. Their workers stay gated.
+    """
+    return all(pod.is_leader and pod.revision != target_revision(facts) for pod in here)

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from rollout_lws.admission.judge import judge
-from rollout_lws.admission.response import ALLOWED, Outcome, Response, Rule
-from rollout_lws.admission.review import Request, User
+from rollout_lws.admission.review import ALLOWED, Outcome, Request, Response, Rule, User
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.admission.response import ALLOWED, Outcome, Response, denied, failed, warned
-from rollout_lws.admission.review import BadReview, answer, read
+from rollout_lws.admission.review import ALLOWED, BadReview, Outcome, Response, answer, denied, failed, read, warned
 
 
 def review(**members: Any) -> bytes:

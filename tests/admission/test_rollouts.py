@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.admission.response import ALLOWED, Outcome, Response
+from rollout_lws.admission.review import ALLOWED, Outcome, Response
 from rollout_lws.admission.rollouts import plan
 from rollout_lws.api import Rollout
 from rollout_lws.objects.meta import Meta

@@ -21,8 +21,7 @@ import pytest
 from rollout_lws import inbound
 from rollout_lws.admission import desk, review, server
 from rollout_lws.admission.certificates import Identity, issue
-from rollout_lws.admission.response import ALLOWED, Outcome, Response, Rule, denied
-from rollout_lws.admission.review import Request
+from rollout_lws.admission.review import ALLOWED, Outcome, Request, Response, Rule, denied
 from rollout_lws.errors import UsageError
 from rollout_lws.settings import Address
 from tests.admission.test_review import review as asked_of

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from rollout_lws.admission.response import ALLOWED, Outcome, Response
+from rollout_lws.admission.review import ALLOWED, Outcome, Response
 from rollout_lws.admission.workloads import hold, pending
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.sandbox.patching.patches import json_patch

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.capacity.base import Scaling
-from rollout_lws.capacity.canary import remove, scale, still_ending
+from rollout_lws.capacity.extra_workload import ExtraWorkload, remove, still_ending
 from rollout_lws.capacity.known import EXTRA_WORKLOAD
 from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
@@ -44,7 +44,7 @@ def scaled(standing: Facts | None, wanted: int, remains: Any = (), **more: Any) 
         owner=OWNER,
         metadata_patch=None,
     )
-    return scale(replace(asked, **more))
+    return ExtraWorkload().scale(replace(asked, **more))
 
 
 def test_the_first_groups_come_with_the_lws() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from rollout_lws.admission.response import Outcome, Rule
+from rollout_lws.admission.review import Outcome, Rule
 from rollout_lws.metrics import Metrics
 from rollout_lws.metrics.registry import GuardMetrics
 from tests.metrics.promtool import needs_promtool, promtool

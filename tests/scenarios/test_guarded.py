@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from rollout_lws.admission.judge import judge
-from rollout_lws.admission.response import Outcome, Rule
-from rollout_lws.admission.review import Request, User
+from rollout_lws.admission.review import Outcome, Request, Rule, User
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox.patching.patches import json_patch, merge_patch
 from rollout_lws.sandbox.store import Event

@@ -14,8 +14,8 @@ from rollout_lws.cli.doctor.checks.group_troubles import UNMADE, UNPLACED, UNREA
 from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
-from rollout_lws.workload.dispatch import dispatch
 from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.queueing import dispatch
 
 #: Links that break because something is missing.
 _BY_ABSENCE = (Name.GROUPS, Name.SERVICE, Name.ENDPOINTS)

@@ -15,9 +15,8 @@ from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
 from rollout_lws.workload.facts import Facts, Listing
-from rollout_lws.workload.queueing import SETTLES_IN
+from rollout_lws.workload.queueing import SETTLES_IN, dispatch, let_go, local_pods
 
 #: The page on running an LWS in several clusters.
 _PAGE = "docs/multikueue.md"

@@ -21,7 +21,7 @@ from rollout_lws.api import (
     rollouts,
 )
 from rollout_lws.capacity.batch_release import dismiss
-from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist

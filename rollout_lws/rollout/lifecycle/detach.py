@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from rollout_lws.api import Phase, SummaryState, rollouts
 from rollout_lws.capacity.batch_release import dismiss
-from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.capacity.stable_groups import named
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.lifecycle import finalize, native_rollout
-from rollout_lws.rollout.lifecycle.cleanup import keeps_canary
+from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning

@@ -7,11 +7,23 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.extra_workload import remove
+from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.lifecycle.cleanup import clean_up
+from rollout_lws.rollout.groups import volume_claims
+from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
+from rollout_lws.rollout.history import record_outcome
+from rollout_lws.rollout.lifecycle import idle
 from rollout_lws.rollout.lifecycle.promote import promote
 from rollout_lws.rollout.lifecycle.rollback import roll_back
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.recent_writes import scaled_lately
+from rollout_lws.rollout.routing import route, selector_pinning
+from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, task_of
+from rollout_lws.workload.groups import groups
 
 
 def run(d: Draft) -> Draft:
@@ -40,3 +52,127 @@ def _on_record(d: Draft, state: RollingBack) -> Draft:
     record = d.status.finalising
     known = record is not None and (record.reason, record.task) == (state.ending.value, task_of(state).value)
     return d if known else d.enter(state)
+
+
+def clean_up(d: Draft, ending: Ending) -> Draft:
+    """Removes canary and BatchRelease; the last pass reports how the release ended."""
+    d = d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
+    state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.ROLLING_BACK
+    waiting = keeps_canary(d)
+    if waiting:
+        d, _ = route.keep(d)
+        d = keep_clock(d, None)
+        late = deadline_passed(d, None)
+        if late is not None:
+            return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}", goes_on=True)
+        return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
+    d, emptied = route.withdraw(d)
+    if not emptied.done:
+        d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
+        if emptied.timed:
+            return d.reconciling(Reason.DRAINING, state, emptied.message)
+        d = keep_clock(d, None)
+        late = deadline_passed(d, None)
+        if late is not None:
+            told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
+            return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
+        return d.reconciling(Reason.ROUTING, state, emptied.message)
+    d = volume_claims.told_of_canary(d)
+    result = remove(d.o.canary, d.keys)
+    d = d.take(result)
+    record = d.o.batch_release
+    unreached = restored = Routed(False, result.message)
+    if result.done:
+        d, unreached = selector_pinning.await_unreached(d)
+        d, restored = selector_pinning.restore(d) if unreached.done else (route.stay_pinned(d), unreached)
+    if unreached.done and record is not None:
+        d = d.write(dismiss(record, d.keys))
+    # The next release creates a BatchRelease of the same name, so this one must be gone.
+    if not restored.done or record is not None:
+        # Groups without requests mostly terminate at once; only a longer wait is reported.
+        if d.writes:
+            d = d.persist_later(brief=True)
+        else:
+            d = d.brief_until(scaled_lately(d, d.o.canary.workload) if d.o.canary is not None else None)
+        told = unreached.message or "removing what was made for the release"
+        if unreached.needs_person:
+            return d.stalled(Reason.POD_STUCK_TERMINATING, told)
+        return d.reconciling(Reason.CLEANING_UP, state, told)
+    return _end(d, ending)
+
+
+def keeps_canary(d: Draft) -> str:
+    """Why the canary must stay, "" if it may go: the controller never deletes the last version that serves.
+
+    A canary that the user deletes goes: the user has seen this message, or means it.
+    """
+    canary, stable = d.o.canary, d.o.stable
+    if canary is None or stable is None or canary.workload.metadata.terminating or stable.workload.metadata.terminating:
+        return ""
+    if d.replicas == 0 or any(group.ready(d.now) for group in groups(stable)):
+        return ""
+    serving = sum(group.ready(d.now) for group in groups(canary))
+    if not serving:
+        return ""
+    name, meta = stable.name, canary.workload.metadata
+    return (
+        f"no group of {name} is ready, so {serving} of canary {meta.name} keep serving until one is. To do without"
+        f" them now: kubectl delete {d.kind.lower()} {meta.name} -n {meta.namespace}"
+    )
+
+
+def _end(d: Draft, ending: Ending) -> Draft:
+    d = volume_claims.told_of_surge(d)
+    revision = d.stable_revision
+    d = d.set(
+        finalising=None,
+        traffic=None,
+        flaps=None,
+        capacity=None,
+        step=None,
+        restarts=(),
+        evictions=(),
+        not_ready_groups=(),
+        phase=Phase.HEALTHY,
+        paused=None,
+    )
+    before = d.sub
+    d = d.begin_sub(
+        observed_workload_generation=before.observed_workload_generation,
+        observed_rollout_id=before.observed_rollout_id,
+        rollout_hash=before.rollout_hash,
+        stable_revision=revision,
+        new_revision=revision if ending is Ending.SUCCESS else before.new_revision,
+        pod_template_hash=before.pod_template_hash,
+        current_step_index=before.current_step_index,
+        next_step_index=-1,
+        current_step_state=StepState.COMPLETED,
+        finalising_step=FinalisingStep.END,
+        last_update_time=d.now.replace(microsecond=0),
+    )
+    release = d.status.observed_rollout_id
+    if ending in (Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY):
+        d = d.set(aborted=None)
+        d = d.event(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
+        d = _mark_aborted(d, None)
+        return idle.rests(d)
+    d = record_outcome(d, ending)
+    if ending is Ending.ABORTED:
+        d = d.set(phase=Phase.ABORTED)
+        d = _mark_aborted(d, d.status.aborted)
+        d = d.event(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
+        return idle.stays_aborted(d)
+    if ending is Ending.ROLLBACK:
+        d = d.event(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
+        return idle.rests(d)
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.ROLLING_BACK, "the release has ended")
+
+
+def _mark_aborted(d: Draft, record: AbortedRecord | None) -> Draft:
+    """Annotates the LWS with the aborted version too, for a recreated Rollout."""
+    meta = d.stable.workload.metadata
+    text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
+    if meta.annotations.get(d.keys.aborted) == text:
+        return d
+    body = {"metadata": {"annotations": {d.keys.aborted: text}}}
+    return d.write((Patch(d.resource, meta.namespace, meta.name, body, "which version was aborted"),))

@@ -11,7 +11,7 @@ from typing import assert_never
 from rollout_lws.api import BatchRelease, StepRecord, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.batches import Batch, wanted_groups
-from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.gates import table
 from rollout_lws.rollout.gates.base import CurrentStep, Failed, Passed, Waiting, aborts

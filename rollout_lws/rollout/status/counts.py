@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rollout_lws.api import CanaryStatus, GroupCount, GroupCounts, Phase, Summary
 from rollout_lws.api.base import tallied
-from rollout_lws.capacity import canary
+from rollout_lws.capacity import extra_workload
 from rollout_lws.rollout import history
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
@@ -150,7 +150,7 @@ def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
     over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
     if not over or d.o.stable is None or d.o.canary is not None:
         return ()
-    return canary.still_ending(d.o.stable.workload, d.o.remains)
+    return extra_workload.still_ending(d.o.stable.workload, d.o.remains)
 
 
 def held_by_ending(d: Draft, verdict: Verdict) -> int:

@@ -11,7 +11,7 @@ import celpy
 import pytest
 import yaml
 
-from rollout_lws.admission.response import Rule
+from rollout_lws.admission.review import Rule
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.options import EXTRAS, Installation
 from rollout_lws.errors import UsageError

@@ -5,22 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 
 from rollout_lws.errors import Unreachable
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.request_pipeline import Gate
-from rollout_lws.sandbox.routes import Request
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One response; header names are lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+from rollout_lws.sandbox.routes import Request, Response
 
 
 class DirectTransport:
@@ -39,17 +29,16 @@ class DirectTransport:
         content_type: str,
         timeout: float,  # noqa: ASYNC109 - the interface of the client's transports
         guard: Callable[[], None] | None = None,
-    ) -> Answer:
+    ) -> Response:
         """The response, whatever its status; Unreachable when none comes within ``timeout``."""
         if guard is not None:
             guard()
         asked = Request(method, path, params, {"content-type": content_type}, body or b"")
         try:
             async with asyncio.timeout(timeout):
-                response = await self._gate.answer(asked)
+                return await self._gate.answer(asked)
         except TimeoutError as late:
             raise Unreachable(f"{method} {path} got no answer in {timeout:g} s") from late
-        return Answer(response.status, response.headers, response.body)
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float

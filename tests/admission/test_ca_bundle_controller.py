@@ -22,7 +22,8 @@ from rollout_lws.kube.fence import Fence
 from rollout_lws.objects.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
-from rollout_lws.sandbox.transport import Answer, DirectTransport
+from rollout_lws.sandbox.routes import Response
+from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import DEFAULT_GUARD
 
 pytestmark = pytest.mark.looptime
@@ -298,12 +299,12 @@ class Cut(DirectTransport):
         super().__init__(server)
         self.asked = 0
 
-    async def request(self, method: str, path: str, **given: Any) -> Answer:
+    async def request(self, method: str, path: str, **given: Any) -> Response:
         if not path.endswith("/selfsubjectreviews"):
             return await super().request(method, path, **given)
         self.asked += 1
         whole = b'{"status":{"userInfo":{"username":"system:serviceaccount:tools:me"}}}'
-        return Answer(201, {}, whole if self.asked > 1 else whole[:40])
+        return Response(201, whole if self.asked > 1 else whole[:40], {})
 
 
 async def test_half_an_answer_to_who_it_is_ends_no_guard() -> None:

@@ -19,7 +19,8 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.patching.patches import JSON_PATCH
-from rollout_lws.sandbox.transport import Answer, DirectTransport
+from rollout_lws.sandbox.routes import Response
+from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN
 from tests.virtual_time import LoopClock
@@ -111,7 +112,7 @@ class Guarded(DirectTransport):
         self.first_missed.set()
         return asked.refusal
 
-    async def request(self, method: str, path: str, **options: Any) -> Answer:
+    async def request(self, method: str, path: str, **options: Any) -> Response:
         if options.get("content_type") == JSON_PATCH and path.endswith("/llama") and not self._edited:
             self._edited = True
             strategy = {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 2}}}
@@ -120,7 +121,7 @@ class Guarded(DirectTransport):
         if error is None:
             return await super().request(method, path, **options)
         refused = codec.refused(error)
-        return Answer(refused.status, refused.headers, refused.body)
+        return Response(refused.status, refused.body, refused.headers)
 
     @asynccontextmanager
     async def stream(

@@ -21,7 +21,8 @@ from rollout_lws.objects.resources import CONFIG_MAPS, LEASES
 from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
-from rollout_lws.sandbox.transport import Answer, DirectTransport
+from rollout_lws.sandbox.routes import Response
+from rollout_lws.sandbox.transport import DirectTransport
 
 pytestmark = pytest.mark.looptime
 
@@ -32,9 +33,9 @@ PLACE = "default", "leader"
 class Wire(DirectTransport):
     """``meddle`` gives what arrives instead of the answer to a write of a Lease."""
 
-    meddle: Callable[[Answer], Awaitable[Answer]] | None = None
+    meddle: Callable[[Response], Awaitable[Response]] | None = None
 
-    async def request(self, method: str, path: str, **asked: Any) -> Answer:
+    async def request(self, method: str, path: str, **asked: Any) -> Response:
         answer = await super().request(method, path, **asked)
         if self.meddle is not None and method != "GET" and "/leases" in path:
             return await self.meddle(answer)
@@ -345,8 +346,8 @@ async def test_work_that_fails_ends_the_process_and_hands_back() -> None:
 async def test_what_a_proxy_says_instead_of_the_server_renews_nothing(page: bytes) -> None:
     async with electing() as two:
 
-        async def moved(_: Answer) -> Answer:
-            return Answer(200, {}, page)
+        async def moved(_: Response) -> Response:
+            return Response(200, page, {})
 
         two.first.wire.meddle = moved
         two.first.faults.add(Effect(lost=True), "watch", count=None)
@@ -361,7 +362,7 @@ async def test_what_a_proxy_says_instead_of_the_server_renews_nothing(page: byte
 async def test_an_answer_from_before_the_lease_was_deleted_is_worth_nothing() -> None:
     async with electing() as two:
 
-        async def deleted_meanwhile(answer: Answer) -> Answer:
+        async def deleted_meanwhile(answer: Response) -> Response:
             two.first.wire.meddle = None
             two.server.delete(LEASES, *PLACE)
             await asyncio.sleep(0.5)
@@ -431,7 +432,7 @@ async def test_a_claim_that_was_cut_off_is_handed_back_if_it_was_carried_out() -
     server = api_server()
     alone, other = Candidate(server, "alone"), Candidate(server, "other")
 
-    async def slow(answer: Answer) -> Answer:
+    async def slow(answer: Response) -> Response:
         alone.wire.meddle = None
         await asyncio.sleep(1)
         return answer

@@ -15,7 +15,8 @@ from rollout_lws.errors import Unreachable
 from rollout_lws.objects.resources import CONFIG_MAPS, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
-from rollout_lws.sandbox.transport import Answer, DirectTransport
+from rollout_lws.sandbox.routes import Response
+from rollout_lws.sandbox.transport import DirectTransport
 from tests.sandbox.conftest import config_map, pod
 
 pytestmark = pytest.mark.looptime
@@ -33,7 +34,7 @@ def transport(server: ApiServer, faults: Faults) -> DirectTransport:
     return DirectTransport(server, faults)
 
 
-async def ask(transport: DirectTransport, method: str, path: str, body: Any = None, **params: str) -> Answer:
+async def ask(transport: DirectTransport, method: str, path: str, body: Any = None, **params: str) -> Response:
     encoded = None if body is None else msgspec.json.encode(body)
     content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
     return await transport.request(method, path, params=params, body=encoded, content_type=content_type, timeout=30)

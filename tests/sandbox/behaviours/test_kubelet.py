@@ -250,7 +250,7 @@ def bound(**metadata: Any) -> dict[str, Any]:
 )
 def test_the_end_of_a_pod_leaves_to_others_what_it_waits_for(finalizers: list[str], propagation: str) -> None:
     pod = bound(deletionTimestamp="2026-01-01T00:00:30Z", deletionGracePeriodSeconds=30, finalizers=finalizers)
-    (gone,) = kubelet.decide(kubelet.Snapshot(pod, 0.0, doomed=0.0), Timing(), 1.0).writes
+    (gone,) = kubelet.decide(pod, Timing(), 1.0, started=0.0, doomed=0.0).writes
     assert gone == Delete(
         PODS, NAMESPACE, "solo", "00c0ffee", "its containers have ended", propagation=propagation, grace_seconds=0
     )
@@ -259,25 +259,25 @@ def test_the_end_of_a_pod_leaves_to_others_what_it_waits_for(finalizers: list[st
 def test_a_pod_whose_removal_was_cut_in_two_is_removed_again() -> None:
     """The server marks it and dies; what only finalizers keep is left to those that have set them."""
     ended = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
-    waiting = kubelet.decide(kubelet.Snapshot(bound(**ended), 0.0, doomed=0.0), Timing(), 0.3)
+    waiting = kubelet.decide(bound(**ended), Timing(), 0.3, started=0.0, doomed=0.0)
     assert (waiting.writes, waiting.wake_at) == ((), pytest.approx(1.2))
-    (gone,) = kubelet.decide(kubelet.Snapshot(bound(**ended), 0.0, doomed=0.0), Timing(), 1.2).writes
+    (gone,) = kubelet.decide(bound(**ended), Timing(), 1.2, started=0.0, doomed=0.0).writes
     assert isinstance(gone, Delete)
     kept = bound(**ended, finalizers=["own"])
-    assert kubelet.decide(kubelet.Snapshot(kept, 0.0, doomed=0.0), Timing(), 9.0) == NOTHING
+    assert kubelet.decide(kept, Timing(), 9.0, started=0.0, doomed=0.0) == NOTHING
 
 
 def test_a_status_that_the_server_filled_in_is_not_reported_again() -> None:
     """A real API server gives every condition of a pod a lastProbeTime."""
     pod = bound()
-    (report,) = kubelet.decide(kubelet.Snapshot(pod, 0.0), Timing(), 1.0).writes
+    (report,) = kubelet.decide(pod, Timing(), 1.0, started=0.0).writes
     assert isinstance(report, Patch)
     status = report.body["status"]
     conditions = [{**each, "lastProbeTime": None} for each in status["conditions"]]
     pod["status"] = {**status, "conditions": conditions, "qosClass": "BestEffort"}
-    assert kubelet.decide(kubelet.Snapshot(pod, 0.0), Timing(), 2.0).writes == ()
+    assert kubelet.decide(pod, Timing(), 2.0, started=0.0).writes == ()
     pod["status"]["conditions"][-1]["status"] = "False"
-    assert kubelet.decide(kubelet.Snapshot(pod, 0.0), Timing(), 2.0).writes != ()
+    assert kubelet.decide(pod, Timing(), 2.0, started=0.0).writes != ()
 
 
 @pytest.mark.parametrize(

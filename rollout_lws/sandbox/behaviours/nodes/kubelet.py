@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -32,15 +31,6 @@ _KILLED: Mapping[str, Any] = {"exitCode": 137, "reason": "OOMKilled"}
 #: Seconds before the kubelet repeats the final delete, in case the API server died between setting grace 0 and removing
 #: the pod.
 _HALF_DONE = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A pod, and the epoch seconds at which its kubelet started it and saw its deletion."""
-
-    pod: Object
-    started: float
-    doomed: float | None = None
 
 
 class Kubelet:
@@ -74,14 +64,15 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         started = self._started.setdefault(uid, _recorded_start(pod, now))
         doomed = self._doomed.setdefault(uid, now) if terminating(pod) else None
-        return decide(Snapshot(pod, started, doomed), self._timing, now)
+        return decide(pod, self._timing, now, started=started, doomed=doomed)
 
 
-def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
-    pod, script = seen.pod, script_of(seen.pod, timing)
+def decide(pod: Object, timing: Timing, now: float, *, started: float, doomed: float | None = None) -> Outcome:
+    """What the kubelet does with a pod that it started, and saw being deleted, at these epoch seconds."""
+    script = script_of(pod, timing)
     namespace, name = key_of(pod)
-    if seen.doomed is not None:
-        end = seen.doomed + script.terminate_after
+    if doomed is not None:
+        end = doomed + script.terminate_after
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
             if pod["metadata"].get("finalizers"):
                 return NOTHING  # containers ended; a finalizer of another controller keeps the object
@@ -92,8 +83,8 @@ def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return NOTHING
     # When a timer fires exactly at a boundary, the age can be a rounding error too small.
-    current = stage(script, round(now - seen.started, 5), timing.speed)
-    wake_at = None if current.until is None else seen.started + current.until
+    current = stage(script, round(now - started, 5), timing.speed)
+    wake_at = None if current.until is None else started + current.until
     crash = _KILLED if script.failure == "OOMKilled" else _CRASHED
     status = _status(pod, current, crash, now)
     if script.problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import groups, pods, readiness, rollout, routes, services, workload
+from rollout_lws.cli.doctor.checks import groups, pods, rollout, routes, services, workload
 from rollout_lws.cli.doctor.checks.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.links import Link, Name, State, first
@@ -56,7 +56,7 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
         made,
         pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),
         pods.containers(case, side, about, of_containers),
-        readiness.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),
+        pods.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),
     )
 
 

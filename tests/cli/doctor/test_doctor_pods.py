@@ -8,9 +8,9 @@ import pytest
 
 from rollout_lws.cli.doctor.chain import chain
 from rollout_lws.cli.doctor.checks.group_troubles import ROOM_SECONDS
+from rollout_lws.cli.doctor.checks.groups import COLLECTED_SECONDS
 from rollout_lws.cli.doctor.command import SECOND_LOOK
 from rollout_lws.cli.doctor.links import Link, Name, State, first
-from rollout_lws.cli.doctor.orphans import COLLECTED_SECONDS
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import Operation

@@ -1,24 +1,28 @@
-"""Whether the groups of one LWS exist: their leaders and workers, with no orphans in their place."""
+"""Whether the groups of one LWS exist: their leaders and workers, with nothing left over in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.checks.group_troubles import Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.cli.doctor.orphans import Orphan, orphans
-from rollout_lws.objects.resources import CORE_EVENTS, PODS
+from rollout_lws.objects.meta import Meta
+from rollout_lws.objects.resources import CORE_EVENTS, PODS, STATEFUL_SETS, Resource
 from rollout_lws.rollout.lifecycle.adoption import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 
+#: Seconds within which a garbage collector that sees an owner's deletion acts on it.
+COLLECTED_SECONDS = 30
+
 
 def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     name = side.name
-    missed = _orphans(case, side)
-    if missed:
-        return _orphan(case, missed)
+    left_over = _left_over(case, side)
+    if left_over is not None:
+        return left_over
     if found:
         found = sorted(found, key=lambda each: waits(case, each))
         one = found[0]
@@ -68,25 +72,60 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
     )
 
 
-def _orphans(case: Case, side: Workload) -> tuple[Orphan, ...]:
-    known = {each.metadata.uid: each for each in (*side.leaders, *side.pods)}
-    return orphans(known.values(), side.leaders, case.facts.sets.get(side.name, ()))
+def _left_over(case: Case, side: Workload) -> Link | None:
+    """Pods of StatefulSets that are gone, and StatefulSets of leaders that are gone, whose names block the successors.
 
-
-def _orphan(case: Case, found: Sequence[Orphan]) -> Link:
-    one = next((each for each in found if each.is_missed(case.now)), found[0])
-    owner = f"{'StatefulSet' if one.resource == PODS else 'Pod'} {one.owner}"
+    The garbage collector usually deletes them at once. One that missed an owner's deletion (after its API server was
+    killed) notices only when it restarts; until then a recreated StatefulSet of the same name cannot create its pod,
+    and the group never becomes ready.
+    """
+    sets = case.facts.sets.get(side.name, ())
+    pods = {each.metadata.uid: each for each in (*side.leaders, *side.pods)}.values()
+    found = [
+        *_blocking(PODS, (each.metadata for each in pods), STATEFUL_SETS, (each.metadata for each in sets)),
+        *_blocking(STATEFUL_SETS, (each.metadata for each in sets), PODS, (each.metadata for each in side.leaders)),
+    ]
+    if not found:
+        return None
+    found.sort(key=lambda each: (not _is_missed(case, each), each.meta.name))
+    one, missed = found[0], _is_missed(case, found[0])
+    kind, owner = one.resource.kind, f"{one.successor_kind} {one.successor.name}"
     kept = "cannot make its own" if one.resource == PODS else "cannot have its workers"
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    missed = one.is_missed(case.now)
     return Link(
         Name.GROUPS,
         State.BROKEN if missed else State.WAITING,
-        f"{one.kind}/{one.name}",
-        f"{one.kind} {one.name} is left over{more}: it belongs to a {owner} that is gone (UID {one.owner_uid}), and the"
-        f" one that has taken its name {kept}",
+        f"{kind}/{one.meta.name}",
+        f"{kind} {one.meta.name} is left over{more}: it belongs to a {owner} that is gone (UID {one.owner_uid}), and"
+        f" the one that has taken its name {kept}",
         "nothing: the garbage collector has missed it, and looks again when kube-controller-manager restarts"
         if missed
         else "the garbage collector deletes it, mostly within seconds",
-        tuple(case.kubectl(f"delete {each.kind.lower()} {each.name}") for each in found[:5]),
+        tuple(case.kubectl(f"delete {each.resource.kind.lower()} {each.meta.name}") for each in found[:5]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOver:
+    """An object whose owner is gone; ``successor`` has the owner's name, and is blocked by it."""
+
+    resource: Resource
+    meta: Meta
+    owner_uid: str
+    successor_kind: str
+    successor: Meta
+
+
+def _blocking(resource: Resource, metas: Iterable[Meta], of: Resource, owners: Iterable[Meta]) -> Iterator[_LeftOver]:
+    by_name = {each.name: each for each in owners}
+    for meta in metas:
+        owner = meta.controller
+        now = by_name.get(owner.name) if owner is not None and owner.kind == of.kind else None
+        # Without a new object of the owner's name, it blocks nothing.
+        if owner is not None and now is not None and now.uid != owner.uid and not meta.terminating:
+            yield _LeftOver(resource, meta, owner.uid, of.kind, now)
+
+
+def _is_missed(case: Case, each: _LeftOver) -> bool:
+    since = each.successor.creation_timestamp
+    return since is None or (case.now - since).total_seconds() >= COLLECTED_SECONDS

@@ -93,8 +93,8 @@ async def test_releases_go_on_while_strangers_hold_and_flood_its_ports(tmp_path:
         assert told["pause"] <= 0.1
         assert told["grown"] < 64 * 2**20
         assert len(renewals) >= LASTS / 2 - 1
-        # Seconds of the controller's own CPU, so other load counts for nothing. All come from one address here, which is
-        # the worst case; one review may stand behind several of the attack, and the API server waits 3 s for each.
+        # Seconds of the controller's own CPU: other load counts for nothing. All come from one address here, the
+        # worst case; one review may stand behind several of the attack, and the API server waits 3 s for each.
         assert sorted(waits)[len(waits) * 9 // 10] < 0.5
         assert max(waits) < 2.5
         # Nothing of it is told more than once a minute.

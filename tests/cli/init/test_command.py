@@ -142,7 +142,7 @@ def test_what_may_go_wrong_is_warned_of(given: tuple[Object, ...], arguments: tu
 BY_NAME = {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"}
 
 
-@pytest.mark.parametrize("strategy", known.STRATEGIES, ids=str)
+@pytest.mark.parametrize("strategy", known.STRATEGIES, ids=lambda each: each.flag)
 def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(strategy: CapacityStrategy) -> None:
     given = (manifests.workload(), service("llama-api", **BY_NAME))
     told = run("lws/llama", "--strategy", strategy.flag, given=given).stderr

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import crd
-from rollout_lws.cli.uninstall.inventory import our_groups
+from rollout_lws.cli.uninstall.cluster import our_groups
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from tests.cli.conftest import World
 from tests.cli.uninstall.commands import printed

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.cli.changes import changed
-from rollout_lws.cli.get.plan import PlannedStep, peak
+from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.view import age, plain
@@ -34,7 +34,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
         ("Change", _change(shown)),
         ("Users", _users(shown.rollout)),
         ("Groups", _groups(shown.rollout)),
-        ("GPU", _accelerators(shown, steps)),
+        ("GPU", summary(shown.rollout)["accelerators"]),
         ("Steps", _steps(shown.rollout, steps)),
     ]
     return lines + [field(label, text) for label, text in fields if text]
@@ -109,16 +109,6 @@ def _weight(known: Object | None) -> str:
 def _groups(rollout: Object) -> str:
     said = summary(rollout)
     return "   ".join(f"{side} {said[side]} ready" for side in ("new", "stable") if said[side])
-
-
-def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
-    now = summary(shown.rollout)["accelerators"]
-    if not now or shown.stable is None or not releasing(shown.rollout):
-        return now
-    lws = shown.stable.workload
-    most = peak(shown.rollout, steps, lws.replicas)
-    each = lws.version.accelerators
-    return f"{now} now" + (f"   {most.groups * each} at peak (step {most.step})" if most and each else "")
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:

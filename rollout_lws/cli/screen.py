@@ -87,6 +87,6 @@ def _fitting(lines: Sequence[str], footer: str, size: terminal_size) -> list[str
     kept = list(lines)
     if len(lines) > most:
         left = len(lines) - most + 1
-        kept = [*lines[: most - 1], f"… {left} more lines: make the window taller"]
+        kept = [*lines[: most - 1], f"… {left} more lines: make the window taller, or use -o json"]
     # Clearing to the end of the line would erase the last character of a full-width line.
     return [cut(plain(line), size.columns - 1) for line in (*kept, *foot)]

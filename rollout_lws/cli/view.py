@@ -75,6 +75,11 @@ def age(created: str | datetime | None, now: datetime) -> str:
     return short((now - moment).total_seconds())
 
 
+def line(value: Any) -> str:
+    """A value as compact JSON on one line."""
+    return json.dumps(value, separators=(",", ":"))
+
+
 def moment(at: datetime) -> str:
     """RFC 3339 in UTC with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -68,9 +68,15 @@ def test_a_missing_controller_is_named(world: World) -> None:
     assert "no controller has seen this version yet" in result.stderr
 
 
+def test_get_can_print_what_the_server_holds(world: World) -> None:
+    world.release(**HEALTHY)
+    assert json.loads(world.run("get", "llama", "-o", "json").stdout)["status"]["phase"] == "Healthy"
+    assert world.run("get", "-o", "name").stdout == "rollout.rollouts.kruise.io/llama\n"
+
+
 def test_our_kinds_are_found_under_another_group(elsewhere: World) -> None:
     elsewhere.release(**HEALTHY)
-    assert "llama   Healthy" in elsewhere.run("get").stdout
+    assert elsewhere.run("get", "-o", "name").stdout == "rollout.rollouts.example.org/llama\n"
 
 
 def test_a_rollout_that_does_not_exist_is_told_with_its_namespace(world: World) -> None:

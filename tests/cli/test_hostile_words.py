@@ -28,6 +28,9 @@ PEOPLE = [
     ("abort", "llama", "--timeout", "5s", "--reason", HOSTILE),
 ]
 MACHINES = [
+    ("get", "-o", "json"),
+    ("get", "-o", "yaml"),
+    ("get", "llama", "-o", "jsonl"),
     ("status", "llama", "--timeout", "0", "-o", "json"),
     ("events", "llama", "-o", "json"),
     ("doctor", "llama", "-o", "json"),

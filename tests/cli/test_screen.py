@@ -48,7 +48,7 @@ def test_what_does_not_fit_is_cut_and_counted() -> None:
         "line 0",
         "line 1",
         "line 2",
-        "… 6 more lines: make the window taller",
+        "… 6 more lines: make the window taller, or use -o json",
     ]
     assert Terminal(columns=10).draw("a line of many words") == ["a line o…"]
 
@@ -57,7 +57,7 @@ def test_the_last_line_is_there_whatever_else_is_not() -> None:
     assert Terminal(columns=60, lines=5).draw(*"abcdef", footer="Old: no answer") == [
         "a",
         "b",
-        "… 4 more lines: make the window taller",
+        "… 4 more lines: make the window taller, or use -o json",
         "Old: no answer",
     ]
 

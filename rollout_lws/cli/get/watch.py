@@ -16,7 +16,7 @@ from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.get.live import Live
 from rollout_lws.cli.rollouts import fetch_rollout, words
 from rollout_lws.cli.screen import Screen, has_colours, is_terminal, width
-from rollout_lws.cli.status.gate import has_ended, pinned_now
+from rollout_lws.cli.status.gate import Pin, has_ended, pinned_now
 from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.objects.resources import Resource
@@ -27,16 +27,14 @@ _GATHER = 0.05
 _TICK = 1.0
 
 
-def one(transport: Transport, rollouts: Resource, name: str, caller: Caller, *, wide: bool) -> None:
+def one(transport: Transport, rollouts: Resource, name: str, output: str | None, caller: Caller) -> None:
     """Watch one release until that of the LWS's current version, or of a later one, has ended."""
     rollout = fetch_rollout(transport, rollouts, name)
     pinned = pinned_now(transport, rollout)
-    if not is_terminal():
-        tell = _teller()
-        for seen in follow(transport, rollouts, rollout, None):
-            tell([seen])
-            if has_ended(seen, pinned):
-                return
+    if output == "jsonl" or not is_terminal():
+        _in_lines(transport, rollouts, rollout, pinned, output)
+        return
+    wide = output == "wide"
     with Live(transport, rollouts, rollout, pods=wide) as live, _screen() as drawn:
         shown = None
         while shown is None or not has_ended(shown.rollout, pinned):
@@ -48,18 +46,18 @@ def one(transport: Transport, rollouts: Resource, name: str, caller: Caller, *, 
                 drawn.draw(lines, _old(live.trouble))
 
 
-def every(transport: Transport, rollouts: Resource, namespace: str, selector: str | None, *, wide: bool) -> None:
+def every(transport: Transport, rollouts: Resource, namespace: str, selector: str | None, output: str | None) -> None:
     """Watch all Rollouts until the user interrupts it."""
     changed = threading.Event()
     query = {"labelSelector": selector} if selector else {}
     cache: WatchCache[Object] = WatchCache(transport, rollouts.path(namespace), query, dict, changed)
     try:
-        if is_terminal():
+        if output != "jsonl" and is_terminal():
             with _screen() as drawn:
                 for found in _looks(cache, changed):
-                    drawn.draw(_overview(found, namespace, wide=wide), _old(cache.trouble))
+                    drawn.draw(_overview(found, namespace, output), _old(cache.trouble))
             return
-        tell = _teller(named=True)
+        tell = _listing(output, named=True)
         for found in _looks(cache, changed):
             tell(found)
             cache.report()
@@ -79,11 +77,11 @@ def _looks(cache: WatchCache[Object], changed: threading.Event) -> Iterator[list
             yield sorted(found, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
 
 
-def _overview(rollouts: list[Object], namespace: str, *, wide: bool) -> list[str]:
+def _overview(rollouts: list[Object], namespace: str, output: str | None) -> list[str]:
     if not rollouts:
         return ["No Rollouts found"]
     now = datetime.now(UTC)
-    return listing.overview(rollouts, now, namespaces=not namespace, wide=wide, width=width())
+    return listing.overview(rollouts, now, namespaces=not namespace, wide=output == "wide", width=width())
 
 
 def _old(trouble: str) -> str:
@@ -91,17 +89,28 @@ def _old(trouble: str) -> str:
     return f"Old: {trouble}; trying again" if trouble else ""
 
 
-def _teller(*, named: bool = False) -> Callable[[list[Object]], None]:
-    """A function that prints one line for each Rollout whose line has changed."""
+def _in_lines(
+    transport: Transport, rollouts: Resource, rollout: Object, pinned: Pin | None, output: str | None
+) -> None:
+    told = _listing(output)
+    for seen in follow(transport, rollouts, rollout, None):
+        told([seen])
+        if has_ended(seen, pinned):
+            return
+
+
+def _listing(output: str | None, *, named: bool = False) -> Callable[[list[Object]], None]:
+    """A function that prints one line, JSON or text, for each Rollout whose line has changed."""
     told: dict[str, str] = {}
 
     def tell(rollouts: list[Object]) -> None:
         for each in rollouts:
             meta = each["metadata"]
-            line = (f"{meta['namespace']}/{meta['name']} " if named else "") + words(each)
+            name = f"{meta['namespace']}/{meta['name']} " if named else ""
+            line = view.line(each) if output == "jsonl" else name + words(each)
             if told.get(meta["uid"]) != line:
                 told[meta["uid"]] = line
-                click.echo(f"{view.moment(datetime.now(UTC))} {line}")
+                click.echo(line if output == "jsonl" else f"{view.moment(datetime.now(UTC))} {line}")
 
     return tell
 

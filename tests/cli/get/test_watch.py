@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -121,6 +122,13 @@ def test_in_a_pipe_there_is_one_line_a_change_and_none_has_control_codes(world: 
     assert "\x1b" not in "".join(lines)
 
 
+def test_for_machines_each_change_is_the_rollout_as_the_server_has_it(world: World) -> None:
+    world.release(**LOADING)
+    found = [json.loads(line) for line in piped(world, "llama", "-o", "jsonl", then=HEALTHY)]
+    assert [each["status"]["summary"]["state"] for each in found] == ["Loading", "Healthy"]
+    assert found[-1] == world.do(lambda: world.server.get(*where(world)))
+
+
 def where(world: World) -> tuple[Any, str, str]:
     return world.rollouts, "default", "llama"
 
@@ -128,10 +136,8 @@ def where(world: World) -> tuple[Any, str, str]:
 def test_an_end_that_the_controller_told_of_the_version_before_is_none(world: World) -> None:
     world.release(**HEALTHY)
     world.do(lambda: world.server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 3}}))
-    lines = piped(
-        world, "llama", then={"observedWorkloadGeneration": 2, "summary": {"state": "Healthy", "stable": "3/3"}}
-    )
-    assert [line.split()[-1] for line in lines] == ["4/4", "3/3"]
+    lines = piped(world, "llama", "-o", "jsonl", then={"observedWorkloadGeneration": 2})
+    assert [json.loads(line)["status"]["observedWorkloadGeneration"] for line in lines] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +145,7 @@ def test_an_end_that_the_controller_told_of_the_version_before_is_none(world: Wo
     [
         (["llama", "-A"], "leave out either NAME, or -A and -l"),
         (["llama", "-l", "a=b"], "leave out either NAME, or -A and -l"),
+        (["llama", "-w", "-o", "yaml"], "use -o jsonl, a line a change"),
     ],
 )
 def test_what_makes_no_sense_together_is_told(world: World, arguments: list[str], told: str) -> None:
@@ -152,4 +159,6 @@ def test_a_list_is_chosen_by_labels(world: World) -> None:
     assert world.run("get", "-l", "team=chat").stderr == "No Rollouts found in namespace default\n"
     labels = {"metadata": {"labels": {"team": "chat"}}}
     world.do(lambda: world.server.patch(*where(world), labels))
-    assert "llama" in world.run("get", "-l", "team=chat").stdout
+    assert world.run("get", "-l", "team=chat", "-o", "name").stdout == "rollout.rollouts.kruise.io/llama\n"
+    line = world.run("get", "-l", "team=chat", "-o", "jsonl").stdout
+    assert json.loads(line)["kind"] == "Rollout"

@@ -66,7 +66,7 @@ class Rule:
 
 
 class Faults:
-    """The active rules; the first match wins. ``writes`` is the number of clients' writes carried out so far.
+    """The active rules; the first match wins. While the server is ``stopped`` no request gets an answer.
 
     For ``reinitializing`` seconds after each change of a CustomResourceDefinition, reads of its kind get 429 with a
     Retry-After of one second, as in Kubernetes 1.36; 0 means that the server is ready at once.
@@ -74,11 +74,8 @@ class Faults:
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
-        self.writes = 0
         self.reinitializing = 0.0
         self.stopped = False
-        self._last_write: int | None = None
-        self._carry_out_last = True
         self._cuts: list[Callable[[], None]] = []
 
     def add(self, effect: Effect, verb: str = "*", resource: str = "*", *, nth: int = 1, count: int | None = 1) -> Rule:
@@ -102,20 +99,11 @@ class Faults:
             Effect(refusal=ApiError(code, reason, message, retry_after)), verb, resource, nth=nth, count=count
         )
 
-    def stop_after(self, writes: int, *, carried_out: bool = True) -> None:
-        """Make the server unreachable from the ``writes``-th write on (counted from now, 1 is the next).
-
-        With ``carried_out`` the server still executes and answers that write, else it fails too. Open watches end.
-        """
-        self._last_write = self.writes + writes
-        self._carry_out_last = carried_out
-
     def restore(self) -> None:
         """Remove all faults."""
         self.rules.clear()
         self.reinitializing = 0.0
         self.stopped = False
-        self._last_write = None
 
     def on_cut(self, cut: Callable[[], None]) -> Callable[[], None]:
         """Register an open watch for ``cut_watches``; the returned function unregisters it."""
@@ -131,20 +119,5 @@ class Faults:
         """The effect on the current request."""
         if self.stopped:
             return Effect(lost=True)
-        last = self._last_write
-        if verb in WRITES and last is not None and not self._carry_out_last and self.writes + 1 >= last:
-            self._stop()
-            return Effect(lost=True)
         hits = [rule.effect for rule in self.rules if rule.hits(verb, resource)]
         return hits[0] if hits else NOTHING
-
-    def carried_out(self, verb: str) -> None:
-        """Count a request that the server accepted."""
-        if verb in WRITES:
-            self.writes += 1
-            if self._last_write is not None and self.writes >= self._last_write:
-                self._stop()
-
-    def _stop(self) -> None:
-        self.stopped = True
-        self.cut_watches()

@@ -39,8 +39,6 @@ class Gate:
         if effect.lost and not effect.carried_out:
             raise Unreachable(f"{request.method} {request.path} got no answer")
         response = self._rest.handle(request)
-        if response.status < 400:
-            self.faults.carried_out(verb)
         if effect.lost:
             raise Unreachable(f"{request.method} {request.path} was carried out, but its answer was lost")
         return response

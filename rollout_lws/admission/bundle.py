@@ -1,9 +1,12 @@
-"""The caBundle of webhooks that several replicas serve: each replica adds its own CA."""
+"""The caBundle of webhooks that several replicas serve: each replica adds its own CA, and backs off from a writer that
+removes it each time: two that overwrite each other immediately never stop.
+"""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -18,6 +21,10 @@ LIMIT = 32
 MOST = 128
 #: Our clock may be ahead of the clock of the replica that added a CA.
 _MARGIN = timedelta(days=1)
+#: First and longest wait before a removed CA is restored, in seconds.
+FIRST, LONGEST = 1.0, 300.0
+#: A CA that stayed for so many seconds was not part of a write conflict.
+STAYED = 600.0
 
 
 def merged(current: str, own: Sequence[bytes], now: datetime, known: Collection[bytes] = ()) -> str:
@@ -65,3 +72,29 @@ def _is_ours(certificate: x509.Certificate) -> bool:
     return any(
         each.value == ORGANISATION for each in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """``pause`` is the last wait, ``back`` when the CA was last restored, ``due`` when it may be restored again, None
+    while it is there. All in seconds of a monotonic clock.
+    """
+
+    pause: float = 0.0
+    back: float | None = None
+    due: float | None = None
+
+    def vanished(self, now: float, jitter: float) -> Backoff:
+        """``jitter``, from 0 to 1, extends the wait by up to half, so that replicas do not write at the same moment."""
+        if self.due is not None:
+            return self
+        fought = self.back is not None and now - self.back < STAYED
+        pause = min(LONGEST, max(FIRST, 2 * self.pause)) if fought else FIRST
+        return Backoff(pause, self.back, now + pause * (1 + jitter / 2))
+
+    def put_back(self, now: float) -> Backoff:
+        return replace(self, back=now, due=None)
+
+    def there(self) -> Backoff:
+        """The CA is in the bundle, whichever writer added it."""
+        return self if self.due is None else replace(self, due=None)

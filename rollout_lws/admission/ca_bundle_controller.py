@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.admission import bundle
-from rollout_lws.admission.backoff import Backoff
+from rollout_lws.admission.bundle import Backoff
 from rollout_lws.admission.certificates import Identity, Rotation, issue
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client, understood

@@ -11,10 +11,11 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
+from rollout_lws.kube.store import Metadata
 from rollout_lws.objects.resources import EVENTS, Resource
 from rollout_lws.objects.writes import Create, Patch
 
@@ -30,19 +31,6 @@ _BURST, _REFILL_SECONDS = 25.0, 12.0
 _NOTE, _REASON, _NAME = 1024, 128, 230
 #: How long shutdown waits for unsent Events.
 _FAREWELL_SECONDS = 1.0
-
-
-class About(Protocol):
-    """Metadata of the object that an Event is about."""
-
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
-    @property
-    def resource_version(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -75,8 +63,10 @@ class EventRecorder:
         self._silent: set[int] = set()
         self._number = 0
 
-    def record(self, resource: Resource, about: About, *, type: str, reason: str, note: str, action: str = "") -> None:
-        """Queue an Event of ``type`` Normal or Warning; returns immediately."""
+    def record(
+        self, resource: Resource, about: Metadata, *, type: str, reason: str, note: str, action: str = ""
+    ) -> None:
+        """Queue an Event of ``type`` Normal or Warning about the object with this metadata; returns immediately."""
         now = self._now()
         key = (about.uid, type, reason, note)
         series = self._series.get(key)
@@ -156,7 +146,7 @@ class EventRecorder:
         return True
 
     def _event(
-        self, resource: Resource, about: About, type: str, reason: str, note: str, action: str, now: datetime
+        self, resource: Resource, about: Metadata, type: str, reason: str, note: str, action: str, now: datetime
     ) -> Create:
         self._number += 1
         moment = int(now.timestamp() * 1_000_000) + self._number

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import LEASES
 from rollout_lws.objects.writes import Create, Patch
 
@@ -35,14 +36,6 @@ class Terms:
     retry: float = 2.0
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-
-
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -54,7 +47,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 class Lease(msgspec.Struct, frozen=True):
     """A coordination.k8s.io/v1 Lease, with the fields that matter to leader election."""
 
-    metadata: _Meta = _Meta()
+    metadata: Meta = Meta()
     spec: _Spec = _Spec()
 
     @property

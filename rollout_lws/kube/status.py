@@ -29,12 +29,17 @@ _CODES = frozenset(http.HTTPStatus)
 _decoder = msgspec.json.Decoder(_Status)
 
 
+def _decoded(body: bytes) -> _Status:
+    """An empty one for an answer that is no Status."""
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Status()
+
+
 def refused(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     """The error of an answer with status ``code``."""
-    try:
-        status = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        status = _Status()
+    status = _decoded(body)
     told = status.message if status.kind == "Status" else ""
     text = told or _of_a_proxy(code, headers, body)
     header = headers.get("retry-after", "")
@@ -47,10 +52,7 @@ def deleted_uid(body: bytes) -> str:
 
     An object that is still terminating (finalizers, a pod's grace period) is answered as an object, not as a Status.
     """
-    try:
-        status = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
+    status = _decoded(body)
     return status.details.uid if (status.kind, status.status) == ("Status", "Success") else ""
 
 

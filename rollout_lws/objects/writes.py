@@ -27,8 +27,8 @@ class Live(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Create ``body`` (with metadata.name and, for namespaced kinds, metadata.namespace)."""
+class _Whole:
+    """A write of a whole object, which names itself."""
 
     resource: Resource
     body: Mapping[str, Any]
@@ -41,6 +41,11 @@ class Create:
     @property
     def name(self) -> str:
         return str(self.body["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Create(_Whole):
+    """Create ``body`` (with metadata.name and, for namespaced kinds, metadata.namespace)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +88,10 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(_Whole):
     """Full replacement (PUT) by ``body``, conditional on its metadata.resourceVersion when that is set."""
 
-    resource: Resource
-    body: Mapping[str, Any]
-    reason: str
     subresource: str = ""
-
-    @property
-    def namespace(self) -> str:
-        return str(self.body["metadata"].get("namespace", ""))
-
-    @property
-    def name(self) -> str:
-        return str(self.body["metadata"]["name"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,7 @@ def owned(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.WORKLOAD_OWNED,
-        f"{d.stable.called} is controlled by {owner.kind} {owner.name}, which would undo a"
-        " release:"
+        f"{d.stable.called} is controlled by {owner.kind} {owner.name}, which would undo a release:"
         f" release the {owner.kind} by its own means, or remove the owner reference",
         _in_lws(d, "metadata.ownerReferences"),
     )

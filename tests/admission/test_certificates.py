@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from rollout_lws.admission.backoff import STAYED, Backoff
-from rollout_lws.admission.bundle import LIMIT, MOST, has, merged
+from rollout_lws.admission.bundle import LIMIT, MOST, STAYED, Backoff, has, merged
 from rollout_lws.admission.certificates import GRACE, LIFETIME, Identity, Rotation, issue
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -58,8 +58,7 @@ def cannot_hold(d: Draft) -> Refusal | None:
                 Reason.AUTOSCALER_PROBLEM,
                 f"{_ref(live)} is written by ScaledObject {owner} of KEDA, which would undo a hold of it: pause it"
                 f" until the release is over (kubectl annotate scaledobject {owner} -n {namespace}"
-                " autoscaling.keda.sh/paused=true), or let a HorizontalPodAutoscaler of your own scale the"
-                f" {d.kind}",
+                f" autoscaling.keda.sh/paused=true), or let a HorizontalPodAutoscaler of your own scale the {d.kind}",
                 FieldRef("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
             )
     return None

@@ -110,8 +110,7 @@ def adopt(d: Draft) -> Draft:
         if version is None:
             return d.stalled(
                 Reason.REVISION_MISSING,
-                f"{d.called} is held with groups of revision {current or 'unknown'}, but its"
-                " ControllerRevision is"
+                f"{d.called} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
                 f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
             )
         return _adopted(d, version, current)

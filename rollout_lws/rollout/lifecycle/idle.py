@@ -106,8 +106,7 @@ def stays_aborted(d: Draft) -> Draft:
         Reason.ABORTED,
         SummaryState.ABORTED,
         f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); revision"
-        f" {d.stable_revision} serves. Apply another version, or start this one again:"
-        f" {d.command('retry')}",
+        f" {d.stable_revision} serves. Apply another version, or start this one again: {d.command('retry')}",
     )
 
 

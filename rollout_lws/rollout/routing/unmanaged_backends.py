@@ -62,40 +62,38 @@ def report_unmanaged(d: Draft) -> Draft:
     if facts is None or record is None:
         return d
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
+    budgets = facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
+    told = (
+        (
+            {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)},
+            EventReason.UNMANAGED_BACKEND,
+            f"sends requests to groups of {d.called} too, whatever share a step says: its clients"
+            " get the old version until the promotion renews the groups; use the one in trafficRoutings",
+        ),
+        (
+            {f"PodDisruptionBudget {name}" for name, live in budgets if any(covers(live, each) for each in leaders)},
+            EventReason.UNMANAGED_BACKEND,
+            f"covers groups of {d.called}: it limits evictions, and a release makes none; how many"
+            " groups are renewed at a time is up to maxUnavailable",
+        ),
+        (
+            _shut_out(d, facts),
+            EventReason.SHARED_BACKEND,
+            f"gets no requests from it until the release of {d.called} is over, for which it is"
+            " pinned: give it one of its own",
+        ),
+    )
+    known = {*record.unmanaged_backends}
     # The status holds no more items, and an item that it does not hold would be reported in every pass.
     room = ITEMS_LIMIT - len(record.unmanaged_backends)
-    found = sorted(
-        {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unmanaged_backends}
-    )[:room]
-    for what in found:
-        d = d.event(
-            EventReason.UNMANAGED_BACKEND,
-            f"{what} sends requests to groups of {d.called} too, whatever share a step says: its clients"
-            " get the old version until the promotion renews the groups; use the one in trafficRoutings",
-        )
-    covering = {
-        f"PodDisruptionBudget {budget}"
-        for budget, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
-        if any(covers(live, each) for each in leaders)
-    }
-    budgets = sorted(covering - {*record.unmanaged_backends})[: room - len(found)]
-    for what in budgets:
-        d = d.event(
-            EventReason.UNMANAGED_BACKEND,
-            f"{what} covers groups of {d.called}: it limits evictions, and a release makes none; how many"
-            " groups are renewed at a time is up to maxUnavailable",
-        )
-    others = sorted(_shut_out(d, facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
-    for what in others:
-        d = d.event(
-            EventReason.SHARED_BACKEND,
-            f"{what} gets no requests from it until the release of {d.called} is over, for which it is"
-            " pinned: give it one of its own",
-            warning=True,
-        )
-    known = tuple(sorted({*record.unmanaged_backends, *found, *budgets, *others}))
-    if known != record.unmanaged_backends:
-        d = d.set(traffic=record.model_copy(update={"unmanaged_backends": known}))
+    for found, reason, text in told:
+        for what in sorted(found - known)[: max(0, room)]:
+            d = d.event(reason, f"{what} {text}", warning=reason is EventReason.SHARED_BACKEND)
+            known.add(what)
+            room -= 1
+    after = tuple(sorted(known))
+    if after != record.unmanaged_backends:
+        d = d.set(traffic=record.model_copy(update={"unmanaged_backends": after}))
     return d
 
 

@@ -28,15 +28,14 @@ class Effect:
     """The fault of one request. Times are seconds of the event loop.
 
     ``delay`` comes first. ``refusal`` is returned instead of the server's response. ``lost`` drops the response;
-    ``carried_out``: the server executed the request before that. The others affect watches: end after ``cut_after``
-    events (0: at once), ``silent`` (open, but without events), each event ``copies`` times and ``event_delay`` late.
+    ``carried_out``: the server executed the request before that. The others affect watches: ``silent`` (open, but
+    without events), each event ``copies`` times and ``event_delay`` late.
     """
 
     delay: float = 0.0
     refusal: ApiError | None = None
     lost: bool = False
     carried_out: bool = False
-    cut_after: int | None = None
     silent: bool = False
     copies: int = 1
     event_delay: float = 0.0

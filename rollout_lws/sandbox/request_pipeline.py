@@ -65,11 +65,8 @@ class Gate:
             await lines.aclose()
 
     async def _disturbed(self, lines: AsyncGenerator[bytes, None], effect: Effect) -> AsyncGenerator[bytes, None]:
-        """``lines`` with the effect applied: cut, silent, delayed or duplicated."""
-        passed = 0
+        """``lines`` with the effect applied: silent, delayed or duplicated."""
         async with aclosing(lines):
-            if effect.cut_after == 0:
-                return
             async for line in lines:
                 if effect.silent:
                     continue
@@ -77,9 +74,6 @@ class Gate:
                     await asyncio.sleep(effect.event_delay)
                 for _ in range(effect.copies):
                     yield line
-                passed += 1
-                if passed == effect.cut_after:
-                    return
 
     def _effect(self, verb: str, resource: str) -> Effect:
         if verb in READS and self.server.clock() < self._ready.get(resource, 0.0):

@@ -92,12 +92,7 @@ class CaBundleController:
         self._rotation = Rotation(issue(hosts, now()))
         show(self._rotation.serving)
         self.informers = [
-            Informer(
-                client,
-                each,
-                msgspec.json.Decoder(Configuration).decode,
-                field_selector=f"metadata.name={name}",
-            )
+            Informer(client, each, msgspec.json.Decoder(Configuration).decode, field_selector=f"metadata.name={name}")
             for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         ]
         for each in self.informers:

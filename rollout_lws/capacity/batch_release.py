@@ -90,10 +90,7 @@ def create(rollout: Rollout, wanted: Wanted, keys: Keys, owner: Mapping[str, Any
             "ownerReferences": [dict(owner)],
             "finalizers": [keys.batch_release_finalizer],
         },
-        "spec": {
-            "workloadRef": rollout.spec.workload_ref.to_json_dict(),
-            "releasePlan": release_plan,
-        },
+        "spec": {"workloadRef": rollout.spec.workload_ref.to_json_dict(), "releasePlan": release_plan},
     }
     return Create(resource, body, "a release begins")
 

@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.stable_groups import StableGroups, lacking, listed, named
 from rollout_lws.workload.groups import Group, groups
-from rollout_lws.workload.hold import (
-    HOLD,
-    foreign_members,
-    is_held,
-    window,
-)
+from rollout_lws.workload.hold import HOLD, foreign_members, is_held, window
 from rollout_lws.workload.revisions import current_revision, lws_revision, observed, target_revision
 
 #: ``blocked`` of a rollback that has become impossible: the StatefulSet now starts the new version by itself.

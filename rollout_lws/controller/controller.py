@@ -25,7 +25,6 @@ from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.metrics import Metrics
 from rollout_lws.metrics.glance import glance
-from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.permissions import allow
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -34,7 +33,7 @@ from rollout_lws.objects.resources import (
     PODS,
     Resource,
 )
-from rollout_lws.objects.workloads import Pod
+from rollout_lws.objects.workloads import EndpointSlice, Pod
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.observe.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.rollout.decide import decide

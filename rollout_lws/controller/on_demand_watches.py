@@ -16,7 +16,6 @@ import msgspec
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.store import T
-from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.released import WITH_WORKERS
 from rollout_lws.objects.resources import (
     CORE_EVENTS,
@@ -27,7 +26,7 @@ from rollout_lws.objects.resources import (
     PODS,
     Resource,
 )
-from rollout_lws.objects.workloads import Pod
+from rollout_lws.objects.workloads import SERVICE_NAME, EndpointSlice, Pod
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, stored_object
 from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
 

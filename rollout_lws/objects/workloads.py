@@ -1,17 +1,23 @@
-"""StatefulSet, Pod and ControllerRevision, with the members that a release needs.
+"""StatefulSet, Pod, ControllerRevision, EndpointSlice and Event, with the members that a release needs.
 
 Templates stay JSON bytes (``msgspec.Raw``): they are decoded only when needed, and the caches stay small. Field facts:
-apps/v1, core/v1.
+apps/v1, core/v1, discovery.k8s.io/v1.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from rollout_lws.objects.meta import Condition, Meta, Struct
 from rollout_lws.objects.released import labels_among, workload_among
+from rollout_lws.objects.resources import PODS
+
+#: Label of an EndpointSlice: the name of its Service.
+SERVICE_NAME = "kubernetes.io/service-name"
+#: Reason of Events of a StatefulSet that cannot create its pods.
+FAILED_CREATE = "FailedCreate"
 
 
 class StatefulSetRollingUpdate(Struct, frozen=True):
@@ -171,3 +177,69 @@ class ControllerRevision(Struct, frozen=True):
 def _revision(metadata: Meta) -> str:
     names = labels_among(metadata.labels)
     return metadata.labels.get(names.revision, "") if names is not None else ""
+
+
+class InvolvedObject(Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Series(Struct, frozen=True):
+    last_observed_time: datetime | None = None
+
+
+class CoreEvent(Struct, frozen=True):
+    """Event (v1) of a StatefulSet that cannot create a pod: only these Events say why."""
+
+    metadata: Meta
+    reason: str = ""
+    message: str = ""
+    involved_object: InvolvedObject = InvolvedObject()
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+    series: Series | None = None
+
+    @property
+    def moment(self) -> datetime:
+        """The last occurrence, whichever client recorded it."""
+        series = self.series.last_observed_time if self.series else None
+        moments = (series, self.last_timestamp, self.event_time, self.metadata.creation_timestamp)
+        return max((each for each in moments if each is not None), default=datetime.min.replace(tzinfo=UTC))
+
+
+class TargetReference(Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class EndpointConditions(Struct, frozen=True):
+    """An absent ``ready`` means true."""
+
+    ready: bool | None = None
+
+
+class Endpoint(Struct, frozen=True):
+    conditions: EndpointConditions = EndpointConditions()
+    target_ref: TargetReference | None = None
+
+
+class EndpointSlice(Struct, frozen=True):
+    """The pods to which a Service sends requests."""
+
+    metadata: Meta
+    endpoints: tuple[Endpoint, ...] | None = None
+
+    @property
+    def any_ready(self) -> bool:
+        """Whether it lists any ready endpoint, be it a pod or an address added by hand."""
+        return any(each.conditions.ready is not False for each in self.endpoints or ())
+
+    @property
+    def ready_pods(self) -> frozenset[str]:
+        """Names of the pods that it lists as ready."""
+        return frozenset(
+            each.target_ref.name
+            for each in self.endpoints or ()
+            if each.target_ref is not None and each.target_ref.kind == PODS.kind and each.conditions.ready is not False
+        )

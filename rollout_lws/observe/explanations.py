@@ -7,7 +7,6 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from rollout_lws.objects.core_events import FAILED_CREATE, CoreEvent
 from rollout_lws.objects.kueue import JOB_UID, MULTIKUEUE, AdmissionCheck, Workload
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
@@ -18,6 +17,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.objects.workloads import FAILED_CREATE, CoreEvent
 from rollout_lws.observe.cache_types import StoredObject
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.observation import Queues

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
 from rollout_lws.errors import Unreadable
-from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
-from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.observe.explanations import queues, refusals
 from rollout_lws.observe.routing import marked, mentioning, plain_all, routing

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
-from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -23,7 +22,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
+from rollout_lws.objects.workloads import SERVICE_NAME, ControllerRevision, EndpointSlice, Pod, StatefulSet
 from rollout_lws.observe.cache_types import WHOLE, Decoders, StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.observe.explanations import DECODERS, LABELS
 from rollout_lws.rollout.observation import Capabilities

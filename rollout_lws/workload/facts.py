@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.kueue import Workload
-from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
+from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod, StatefulSet
 from rollout_lws.targets.target import Target, called
 
 

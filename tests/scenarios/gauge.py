@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS
+from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.objects.writes import Patch
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
     HTTP_ROUTES,
@@ -18,6 +17,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
+from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.scenarios.invariants import pinned_while_reachable
 from tests.scenarios.stories import at_rest

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import ENDPOINT_SLICES, INFERENCE_POOLS, PODS, SERVICES
+from rollout_lws.objects.workloads import SERVICE_NAME
 from tests.scenarios.routed import BY_POOLS, CANARY_POOL, POOL, make, routed_at_rest, routes_of
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAMESPACE, World

@@ -12,8 +12,8 @@ import msgspec
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.view import plain
-from rollout_lws.objects.core_events import CoreEvent, Series
 from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.workloads import CoreEvent, Series
 
 Object = Mapping[str, Any]
 #: Kinds whose objects LWS and StatefulSets name after the LWS: the group's ordinal, then the worker's index.

@@ -117,11 +117,7 @@ def _give_back(d: Draft) -> Draft:
     if not waits:
         # The aborted version matters only to a Rollout that releases the LWS, and there is none now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
-        d = d.event(
-            EventReason.DETACHED,
-            f"{d.called} has its own strategy back",
-            about=d.kind,
-        )
+        d = d.event(EventReason.DETACHED, f"{d.called} has its own strategy back", about=d.kind)
     else:
         text = (
             f"the version in the template of {d.called} is not running: its groups"

@@ -61,9 +61,7 @@ def keep_hold(d: Draft) -> Draft:
         d = _file(d, (*conflicts, conflict))
         d = _put_back(d, f"{manager} had reset the hold")
         d = d.event(
-            EventReason.HOLD_RESET,
-            f"{manager} reset the hold of {d.called}; it was put back: {_ADVICE}",
-            warning=True,
+            EventReason.HOLD_RESET, f"{manager} reset the hold of {d.called}; it was put back: {_ADVICE}", warning=True
         )
     return d
 
@@ -81,11 +79,7 @@ def _release(d: Draft) -> Draft:
         meta = d.stable.workload.metadata
         patch = Patch(d.resource, meta.namespace, meta.name, body, "hold released", meta.resource_version)
         d = d.write((patch,))
-        d = d.event(
-            EventReason.HOLD_RELEASED,
-            f"{d.called} has its own strategy back",
-            about=d.kind,
-        )
+        d = d.event(EventReason.HOLD_RELEASED, f"{d.called} has its own strategy back", about=d.kind)
     if d.status.hold_conflicts:
         # A deliberate release is no conflict, nor is restoring the hold once the annotation is gone.
         d = d.set(hold_conflicts=())

@@ -114,10 +114,7 @@ def refuse(d: Draft, refusal: Refusal) -> Draft:
     """Keeps the version held; an Event on the LWS reports it once, so that the hold is never silent."""
     if d.status.observed_template_hash != d.version.template_hash:
         d = d.event(
-            EventReason.RELEASE_REFUSED,
-            f"the new version waits: {refusal.message}",
-            warning=True,
-            about=d.kind,
+            EventReason.RELEASE_REFUSED, f"the new version waits: {refusal.message}", warning=True, about=d.kind
         )
     d = _judged(d)
     return d.refuse(refusal)

@@ -14,11 +14,7 @@ from itertools import chain
 from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.weights import overload
-from rollout_lws.objects.resources import (
-    INFERENCE_POOLS,
-    SERVICES,
-    ObjectRef,
-)
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef
 from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
@@ -158,11 +154,7 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
         )
         return
     problem = services.service_problem(
-        facts.service,
-        d.uid,
-        d.keys,
-        workload=d.stable.workload,
-        leaders=_leaders(d, facts),
+        facts.service, d.uid, d.keys, workload=d.stable.workload, leaders=_leaders(d, facts)
     )
     problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
     if problem:
@@ -170,10 +162,7 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
 
 
 def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, str]]]:
-    return {
-        d.stable.name: [leader.metadata.labels for leader in d.stable.leaders],
-        **facts.other_leaders,
-    }
+    return {d.stable.name: [leader.metadata.labels for leader in d.stable.leaders], **facts.other_leaders}
 
 
 def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:

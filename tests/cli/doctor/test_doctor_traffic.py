@@ -8,7 +8,6 @@ import pytest
 
 from rollout_lws.cli.doctor.checks.routes import TAKEN_UP_SECONDS
 from rollout_lws.cli.doctor.links import Link, Name, State
-from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
     HTTP_ROUTES,
@@ -19,6 +18,7 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
 )
+from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.rollout.reasons import Reason
 from tests.cli.doctor.looking import assert_whole, broken, links
 from tests.cli.doctor.test_doctor_pods import assert_names

@@ -165,7 +165,7 @@ class Asking:
     async def until(self, resource: Resource, name: str, holds: Callable[[Object], bool]) -> Object:
         """The object as soon as ``holds`` is true of it, which must exist until then."""
         found = (await self.get(resource, name)).ok()
-        async with self._changes(resource, name, found) as events:
+        async with self.changes(resource, name, found) as events:
             while not holds(found):
                 kind, found = await events.next()
                 assert kind != "DELETED", found
@@ -176,11 +176,11 @@ class Asking:
         found = await self.get(resource, name)
         if found.code == 404:
             return
-        async with self._changes(resource, name, found.ok()) as events:
+        async with self.changes(resource, name, found.ok()) as events:
             while (await events.next())[0] != "DELETED":
                 pass
 
-    def _changes(self, resource: Resource, name: str, seen: Object) -> AbstractAsyncContextManager[Events]:
+    def changes(self, resource: Resource, name: str, seen: Object) -> AbstractAsyncContextManager[Events]:
         """What happens to an object after it was ``seen``."""
         version = seen["metadata"]["resourceVersion"]
         return self.watching(resource, fieldSelector=f"metadata.name={name}", resourceVersion=version)

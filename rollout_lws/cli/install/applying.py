@@ -30,7 +30,8 @@ MANAGER = "rollout-lws-install"
 def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> None:
     """Apply everything that ``chosen`` needs and delete what only the installation before needed, one line per object.
 
-    UsageError before any change when another product's object would be replaced; RolloutLwsError, with the progress so
+    UsageError before any change when another product's object would be replaced, or a kind or namespace is missing;
+    RolloutLwsError, with the progress so
     far, when the API server rejects one.
     """
     before = _judge(transport, chosen, warn)
@@ -47,9 +48,8 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
         try:
             tell(f"{name} {act(each)}")
         except (ApiError, Unreachable) as error:
-            why = str(error).replace("404 page not found", "the cluster does not serve this kind")
             raise RolloutLwsError(
-                f"{name}: {why}; {done} of {len(steps)} objects are applied and stay: correct this and run the same"
+                f"{name}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run the same"
                 " command again, it goes on from there"
             ) from error
 
@@ -64,12 +64,26 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | N
         transport.find(CLUSTER_ROLE_BINDINGS.path("", CONTROLLER)),
         transport.find(DEPLOYMENTS.path(chosen.namespace, CONTROLLER)),
     )
-    refusal = ownership.refusal(chosen, found)
+    refusal = ownership.refusal(chosen, found) or _lacking(transport, chosen)
     if refusal:
         raise UsageError(f"nothing was changed: {refusal}")
     for each in ownership.warnings(chosen, found):
         warn(each)
     return found.deployment
+
+
+def _lacking(transport: Transport, chosen: Installation) -> str | None:
+    """What the cluster lacks for the installation: a kind, or a namespace to watch; None if it lacks nothing."""
+    for resource in {RESOURCES[each["kind"]] for each in objects(chosen)}:
+        if "/" in resource.api_version and not transport.serves(resource):
+            return (
+                f"this cluster does not serve {resource.kind} of {resource.api_version}: install what brings it, or"
+                " leave out the --with that needs it"
+            )
+    for namespace in chosen.watch_namespaces:
+        if transport.find(NAMESPACES.path("", namespace)) is None:
+            return f"namespace {namespace} of --watch-namespace does not exist: create it first"
+    return None
 
 
 def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:

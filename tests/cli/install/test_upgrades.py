@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     DEPLOYMENTS,
@@ -14,7 +13,7 @@ from rollout_lws.objects.resources import (
     POD_DISRUPTION_BUDGETS,
 )
 from tests.cli.conftest import World
-from tests.cli.install.test_applying import HOME, IMAGE, NAME, all_names, install, refused
+from tests.cli.install.test_applying import HOME, NAME, all_names, install, refused
 
 Object = dict[str, Any]
 
@@ -46,13 +45,9 @@ def test_what_another_namespace_has_under_our_names_stays(bare: World) -> None:
     assert not any("deleted" in line for line in told)
 
 
-def test_a_kind_that_the_cluster_does_not_serve_ends_the_installation_and_is_named(bare: World) -> None:
-    result = bare.run("install", "--image", IMAGE, "--timeout", "0", "--with", "pod-monitor")
-    assert isinstance(result.exception, RolloutLwsError)
-    assert str(result.exception).startswith(
-        f"podmonitor.monitoring.coreos.com/{NAME}: the cluster does not serve this kind; 12 of 14"
-    )
-    assert f"deployment.apps/{NAME} created" in install(bare)
+def test_a_kind_that_the_cluster_does_not_serve_is_named_before_anything_is_written(bare: World) -> None:
+    assert "does not serve PodMonitor of monitoring.coreos.com/v1" in refused(bare, "--with", "pod-monitor")
+    assert NAME not in all_names(bare, DEPLOYMENTS)
 
 
 def test_what_helm_has_installed_is_left_to_helm(bare: World) -> None:

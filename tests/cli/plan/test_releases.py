@@ -40,8 +40,8 @@ pytestmark = pytest.mark.looptime
 #: A group's load in seconds: leaders are ready after their workers.
 WORKERS, LEADER_LONGER = 50.0, 10.0
 LOAD = WORKERS + LEADER_LONGER
-#: The most seconds that groups that end and the answers of LWS and routers take besides.
-BESIDES = 3.0
+#: The most seconds that groups that end and the answers of LWS, routers and endpoint pickers take besides.
+BESIDES = 4.0
 #: Seconds until what a step has made is known to all.
 SETTLES = 1.0
 #: Accelerators of a pod by version: the new one needs more.

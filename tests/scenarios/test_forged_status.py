@@ -276,6 +276,7 @@ def test_hundreds_of_them(by: Provider, style: Style, acts: list[tuple[Any, floa
     run(by, style, acts, edit)
 
 
+@pytest.mark.looptime
 async def test_a_sub_status_wiped_in_mid_release_is_found_again(world: World) -> None:
     await at_rest(world)
     await waiting_for_approval(world)

@@ -38,13 +38,12 @@ def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def sees_each_change(item: pytest.Item) -> bool:
-    """Whether the controller of the story ``item`` decides on each change. Those marked ``each_change`` and those that
-    are long themselves always do, of all others one in ``ONE_IN_SEES_EACH_CHANGE``.
+    """Whether the controller of the story ``item`` decides on each change: where it is marked ``each_change``, with
+    ``--each-change``, and otherwise as the seed draws.
     """
-    marks = {mark.name for mark in item.iter_markers()}
-    if "each_change" in marks or ("long" in marks and "one_in" not in marks):
+    if item.get_closest_marker("each_change") or item.config.getoption("--each-change"):
         return True
-    return bool(item.config.getoption("--each-change")) or drawn(item.nodeid, str(item.config.getoption("--seed")))
+    return drawn(item.nodeid, str(item.config.getoption("--seed")))
 
 
 def drawn(node: str, seed: str) -> bool:

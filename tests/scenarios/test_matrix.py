@@ -54,6 +54,7 @@ async def test_a_release_comes_to_a_legal_end(
     await tell(world, style, traffic, act, moment, 1)
 
 
+@pytest.mark.each_change
 @pytest.mark.long
 @pytest.mark.looptime
 @pytest.mark.parametrize(("style", "traffic", "act", "moment"), [*everything()])

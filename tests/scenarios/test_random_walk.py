@@ -30,6 +30,8 @@ from tests.scenarios.walk_others import ROUTERS
 from tests.scenarios.walk_plans import PLANS, Act, Plan
 from tests.scenarios.world import NAME, World
 
+pytestmark = pytest.mark.each_change
+
 #: Seconds that pass after an act.
 MOMENTS = (0, 0.3, 0, 0.05, 1, 0.3, 2.5, 7, 11, 700)
 

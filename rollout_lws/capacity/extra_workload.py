@@ -1,5 +1,5 @@
-"""Capacities ExtraWorkload and BlueGreen: a canary workload has the new groups. It is created, scaled and deleted while
-the stable one stays untouched.
+"""Capacity ExtraWorkload: a canary workload has the new groups. It is created, scaled and deleted while the stable one
+stays untouched.
 """
 
 from __future__ import annotations
@@ -106,19 +106,6 @@ class ExtraWorkload(CapacityStrategy):
             generation=canary.workload.metadata.generation,
         )
         return CapacityResult(writes=(patch,))
-
-
-class BlueGreen(ExtraWorkload):
-    """Like ExtraWorkload, but the promotion first scales the canary LeaderWorkerSet to R groups."""
-
-    name = "BlueGreen"
-    title = "blue-green"
-    flag = "blue-green"
-    help = "A full second set of groups comes first, so the accelerators double while a release is on."
-    manifest = ("blueGreen:",)
-    rolling_style = "BlueGreen"
-
-    full_set = True
 
 
 def still_ending(stable: Target, remains: Sequence[NamedObject]) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rollout_lws.capacity.base import CapacityStrategy
-from rollout_lws.capacity.extra_workload import BlueGreen, ExtraWorkload
-from rollout_lws.capacity.one_workload import InPlace, Surge
+from rollout_lws.capacity.blue_green import BlueGreen
+from rollout_lws.capacity.extra_workload import ExtraWorkload
+from rollout_lws.capacity.in_place import InPlace
+from rollout_lws.capacity.surge import Surge
 
 EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
 BLUE_GREEN: CapacityStrategy = BlueGreen()

@@ -1,4 +1,4 @@
-"""Capacities InPlace and Surge: one LeaderWorkerSet runs both versions."""
+"""What capacities InPlace and Surge have in common: one workload runs both versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
-from rollout_lws.capacity.replica_math import largest_batch
 
 if TYPE_CHECKING:
     from rollout_lws.capacity.result import CapacityResult
@@ -59,68 +58,3 @@ class OneWorkload(CapacityStrategy):
     @abstractmethod
     def make(self, asked: Scaling, regular: int) -> CapacityResult:
         """Creates the missing groups; no window is open, ``regular`` <= wanted groups of [0, R) are new."""
-
-
-class InPlace(OneWorkload):
-    """Groups are updated from the highest ordinal. The LeaderWorkerSet keeps its R groups: while some are updated, the
-    others serve.
-    """
-
-    name = "InPlace"
-    title = "capacity InPlace"
-    flag = "in-place"
-    help = "Groups of the LeaderWorkerSet itself become new, from the highest ordinal: no accelerator more."
-    manifest = ("canary:", "  capacity: InPlace")
-
-    surges = False
-    updates_regular = True
-    least_replicas = 2
-    fits_kueue = True
-
-    def in_promotion(self, *, queued: bool) -> CapacityStrategy:
-        return self
-
-    def extra(self, new: int) -> int:
-        return 0
-
-    def batch_size(self, allowed: int, beside: int, replicas: int) -> int:
-        return largest_batch(allowed, replicas, replicas)
-
-    def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
-        return replicas - 1 - ordinal
-
-    def make(self, asked: Scaling, regular: int) -> CapacityResult:
-        return asked.own.renew(asked.new_revision, asked.wanted, may_open=asked.may_open)
-
-
-class Surge(OneWorkload):
-    """Groups with ordinals from R on run the new version until the promotion has updated [0, R)."""
-
-    name = "Surge"
-    title = "capacity Surge"
-    flag = "surge"
-    help = "New groups come in the LeaderWorkerSet itself, on top of its own; these stay until the promotion."
-    manifest = ("canary:", "  capacity: Surge")
-
-    surges = True
-    updates_regular = False
-    least_replicas = 1
-    # Kueue deletes the Workloads of surge groups once LWS counts as many new groups as replicas.
-    fits_kueue = False
-
-    def in_promotion(self, *, queued: bool) -> CapacityStrategy:
-        return InPlace() if queued else self
-
-    def extra(self, new: int) -> int:
-        return new
-
-    def batch_size(self, allowed: int, beside: int, replicas: int) -> int:
-        return beside
-
-    def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
-        return ordinal - replicas if ordinal >= replicas else None
-
-    def make(self, asked: Scaling, regular: int) -> CapacityResult:
-        # Surge groups that became regular ones by scaling exist already.
-        missing = max(0, asked.wanted - regular)
-        return asked.own.extend(asked.new_revision, missing, may_open=asked.may_open)

@@ -198,7 +198,7 @@ async def test_a_version_waits_until_the_cluster_serves_routes_and_is_told_what_
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("effect", [Effect(cut_after=0), Effect(silent=True)], ids=["cut", "silent"])
+@pytest.mark.parametrize("effect", [Effect(lost=True), Effect(silent=True)], ids=["lost", "silent"])
 async def test_a_watch_of_endpoints_that_fails_in_mid_step_takes_no_share_and_is_made_up_for(effect: Effect) -> None:
     async with at_rest() as routed:
         await routed.waiting()

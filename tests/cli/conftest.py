@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, DEFAULT_API_GROUP, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.faults import NOTHING, Rule
 from rollout_lws.sandbox.http import Server
 from rollout_lws.sandbox.store import Event
 from tests.definitions import definitions
@@ -28,6 +30,18 @@ Object = dict[str, Any]
 _T = TypeVar("_T")
 #: Seconds after which the server's thread is taken for hung; a busy machine is not.
 _PATIENCE = 60
+
+
+@dataclass(slots=True)
+class _Notice(Rule):
+    """Not a fault: calls ``act`` where a fault would have its effect."""
+
+    act: Callable[[], object] = field(kw_only=True)
+
+    def hits(self, verb: str, resource: str) -> bool:
+        if Rule.hits(self, verb, resource):
+            self.act()
+        return False
 
 
 class World:
@@ -70,6 +84,11 @@ class World:
     def later(self, seconds: float, act: Callable[[], object]) -> None:
         """Call on the server's own thread, some time from now."""
         self._loop.call_soon_threadsafe(self._loop.call_later, seconds, act)
+
+    def on_request(self, verb: str, resource: str, act: Callable[[], object], *, nth: int = 1) -> None:
+        """Call on the server's own thread once the ``nth`` such request from now on has arrived."""
+        notice = _Notice(NOTHING, verb, resource, nth, act=lambda: self._loop.call_soon(act))
+        self.do(lambda: self.http.gate.faults.rules.insert(0, notice))
 
     def release(self, **status: Any) -> None:
         """LWS and Rollout `llama`, with this status on the Rollout."""

@@ -10,6 +10,7 @@ import pytest
 
 from rollout_lws.objects.resources import CORE_EVENTS, EVENTS, PODS, Resource
 from rollout_lws.sandbox.behaviours import events as recorded
+from rollout_lws.sandbox.behaviours.base import micro_time
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY, LOADING
 
@@ -93,7 +94,8 @@ def test_following_tells_each_when_it_happens_and_ends_with_the_release(world: W
     before = record(world, PODS, "llama-0", "BackOff", "again", warning=True)
 
     def happen() -> None:
-        series = {"series": {"count": 4, "lastObservedTime": "2099-01-01T00:00:00.000000Z"}}
+        # Not later than the Event that ends the release: Events that arrive together are told by time.
+        series = {"series": {"count": 4, "lastObservedTime": micro_time(world.server.clock())}}
         world.server.patch(EVENTS, "default", before, series, "application/merge-patch+json")
         for resource, name, note in ((PODS, "other-0", "not ours"), (world.rollouts, "llama", "release 1 is complete")):
             about = {"metadata": {"name": name, "namespace": "default", "uid": name}}
@@ -101,7 +103,7 @@ def test_following_tells_each_when_it_happens_and_ends_with_the_release(world: W
             world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
             world.server.create(EVENTS, dict(create.body))
 
-    world.later(0.3, happen)
+    world.on_request("watch", "events", happen)
     result = world.run("events", "llama", "-w")
     assert result.exit_code == 0
     messages = [line.split(maxsplit=4)[4] for line in result.stdout.splitlines()]
@@ -125,7 +127,7 @@ def test_following_survives_a_server_that_is_away_and_one_that_has_forgotten(
         world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
         world.server.create(EVENTS, dict(create.body))
 
-    world.later(0.5, happen)
+    world.on_request("watch", "events", happen, nth=3)
     result = world.run("events", "llama", "-w", "-o", "jsonl")
     assert [json.loads(line)["message"] for line in result.stdout.splitlines()] == ["done"]
     assert "trying again" in result.stderr

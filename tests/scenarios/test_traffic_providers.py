@@ -61,6 +61,9 @@ async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(by: Prov
         assert m.meter.cuts == []
 
 
+# A controller that decides once on all changes of an instant may first see the abort when all groups are renewed, and
+# then has to refuse it.
+@pytest.mark.each_change
 @pytest.mark.one_in(12)
 @pytest.mark.parametrize(("groups", "renewed"), [(2, 1), (2, 3), (4, 1), (4, 3)])
 async def test_an_abort_in_mid_promotion_fails_no_request(by: Provider, groups: int, renewed: int) -> None:

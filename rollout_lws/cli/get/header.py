@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.cli.changes import changed
-from rollout_lws.cli.get.plan import PlannedStep
+from rollout_lws.cli.get.author import author
+from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.view import age, plain
@@ -31,10 +32,10 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
     fields = [
         ("Message", message(shown.rollout)),
         *(("Cause", cause) for cause in _causes(shown.rollout)),
-        ("Change", _change(shown)),
+        ("Change", _change(shown, now)),
         ("Users", _users(shown.rollout)),
         ("Groups", _groups(shown.rollout)),
-        ("GPU", summary(shown.rollout)["accelerators"]),
+        ("GPU", _accelerators(shown, steps)),
         ("Steps", _steps(shown.rollout, steps)),
     ]
     return lines + [field(label, text) for label, text in fields if text]
@@ -82,11 +83,17 @@ def _causes(rollout: Object) -> Iterator[str]:
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
 
 
-def _change(shown: Release) -> str:
+def _change(shown: Release, now: datetime) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.stable is None:
         return ""
-    return changed(shown.before.meaning, shown.stable.workload.version.meaning)
+    lws = shown.stable.workload
+    before, after = shown.before.meaning, lws.version.meaning
+    told = changed(before, after)
+    by, at = author(lws, before, after)
+    if told and by:
+        told += f"   by {by}" + (f", {age(at, now)} ago" if at else "")
+    return told
 
 
 def _users(rollout: Object) -> str:
@@ -109,6 +116,16 @@ def _weight(known: Object | None) -> str:
 def _groups(rollout: Object) -> str:
     said = summary(rollout)
     return "   ".join(f"{side} {said[side]} ready" for side in ("new", "stable") if said[side])
+
+
+def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
+    now = summary(shown.rollout)["accelerators"]
+    if not now or shown.stable is None or not releasing(shown.rollout):
+        return now
+    lws = shown.stable.workload
+    most = peak(shown.rollout, steps, lws.replicas)
+    each = lws.version.accelerators
+    return f"{now} now" + (f"   {most.groups * each} at peak (step {most.step})" if most and each else "")
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The steps of a release from its Rollout: groups and traffic."""
+"""The steps of a release from its Rollout: groups, traffic, and the peak number of groups."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.replica_math import groups_after, is_bare_promotion
 from rollout_lws.cli.rollouts import recorded_capacity, style
 
@@ -28,11 +29,22 @@ class PlannedStep:
         return f"{self.index}  {' '.join(filter(None, words))}"
 
 
+def strategy_of(rollout: Object) -> CapacityStrategy:
+    """Capacity of the current release, else of the plan; ExtraWorkload for a value that this version does not know."""
+    strategy = rollout["spec"].get("strategy") or {}
+    if strategy.get("blueGreen"):
+        return known.BLUE_GREEN
+    if (rollout.get("status") or {}).get("capacity"):
+        return recorded_capacity(rollout)
+    canary = strategy.get("canary") or {}
+    written = known.IN_PLACE if canary.get("enableExtraWorkloadForCanary") is False else known.EXTRA_WORKLOAD
+    return known.BY_NAME.get(canary.get("capacity") or "", written)
+
+
 def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
     """Steps for an LWS with ``replicas`` groups; () for a plan that the controller would refuse."""
     steps = style(rollout).get("steps") or ()
-    is_blue_green = (rollout["spec"].get("strategy") or {}).get("blueGreen")
-    strategy = known.BLUE_GREEN if is_blue_green else recorded_capacity(rollout)
+    strategy = strategy_of(rollout)
     found, sizes = [], list[int | str]()
     for index, step in enumerate(steps, 1):
         size = step.get("replicas", "100%")
@@ -55,3 +67,18 @@ def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
 
 def _size(size: int | str) -> str:
     return str(size) if isinstance(size, str) else f"{size} group" + ("" if size == 1 else "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The largest number of groups of both versions together, and the step that reaches it."""
+
+    groups: int
+    step: int
+
+
+def peak(rollout: Object, steps: tuple[PlannedStep, ...], replicas: int) -> Peak | None:
+    """The peak, None when the release adds no groups."""
+    most = max((step.groups for step in steps), default=0)
+    extra = strategy_of(rollout).extra(most)
+    return Peak(replicas + extra, next(step.index for step in steps if step.groups == most)) if extra else None

@@ -37,6 +37,9 @@ def shown(strategy: dict[str, Any] | None = None, leaders: int = 1, **status: An
     new = [pod("llama-canary", group, "8d21b", size=2) for group in range(leaders)]
     made = rollout(strategy or STEPS, stable={"revision": "5f9c8", "templateHash": "h"}, **status)
     live = lws(size=2, tag="v0.19.0")
+    live["metadata"]["managedFields"] = [
+        {"manager": "argocd", "time": "2026-01-01T11:28:00Z", "fieldsV1": {"f:spec": {"f:leaderWorkerTemplate": {}}}}
+    ]
     workloads = [live, canary(leaders, size=2)] if leaders else [live]
     found = objects.release(made, workloads, [*old, *new], [workers(each, 1) for each in (*old, *new)])
     return replace(found, before=stored_version(lws(size=2)["spec"]))
@@ -86,10 +89,10 @@ def test_a_release_that_waits_for_a_person() -> None:
 llama  LeaderWorkerSet/llama  ns prod   release 7f3c  LWS generation 41
 Status   AwaitingApproval step 2/5 for 14m (holding 8 GPU)
 Message  step 2 of 5 waits for approval
-Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)
+Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)   by argocd, 32m ago
 Users    new 20% asked, 20% accepted
 Groups   new 1/1 ready   stable 4/4 ready
-GPU      40
+GPU      40 now   56 at peak (step 4)
 Steps    v 1  1 group 0%  > 2  1 group 20%    3  2 groups 40%    4  75% 60%    5  promote
 
 NAME           ROLE     REV     READY   TRAFFIC   AGE   INFO
@@ -130,7 +133,7 @@ def test_a_release_that_has_failed() -> None:
         "Message  no group was ready for 1h (deadline 1h): nothing happens by itself",
         "Cause    llama-canary group 0: OOMKilled pod llama-canary-0-1 (worker) container vllm-worker:"
         " CrashLoopBackOff; it ended last with OOMKilled (exit 137)",
-        "Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)",
+        "Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)   by argocd, 32m ago",
         "Users    NOT AFFECTED: new 0% asked, 0% accepted; stable 4/4 ready",
     ]
     assert lines[-3:] == [
@@ -169,6 +172,22 @@ def test_a_release_that_has_failed() -> None:
 )
 def test_what_an_approval_leads_to(strategy: dict[str, Any] | None, status: dict[str, Any], told: str) -> None:
     assert told in release(shown(strategy, **PAUSED | status), NOW)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        ({"canary": {"capacity": "InPlace", "steps": [{"replicas": 1}]}}, "GPU      40 now"),
+        (
+            {"canary": {"capacity": "Surge", "steps": [{"replicas": 2}, {"replicas": 1}]}},
+            "GPU      40 now   48 at peak (step 1)",
+        ),
+        ({"blueGreen": {"steps": [{"replicas": "100%"}]}}, "GPU      40 now   64 at peak (step 1)"),
+        ({"canary": {"steps": [{"replicas": "100%"}]}}, "GPU      40 now   64 at peak (step 1)"),
+    ],
+)
+def test_what_a_release_takes_at_the_most(strategy: dict[str, Any], told: str) -> None:
+    assert told in release(shown(strategy, **PAUSED), NOW)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import median
 
 from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.cli.plan.written import Planned
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 Amounts = Mapping[str, int]
@@ -63,6 +64,7 @@ class Plan:
     afterwards: Amounts
     parts: tuple[Part, ...] = ()
     forecast: Forecast | None = None
+    writes: tuple[Planned, ...] = ()
     refusals: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
 

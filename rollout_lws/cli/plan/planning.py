@@ -15,6 +15,7 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.changes import changed
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
+from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.model import Forecast, Given
 from rollout_lws.rollout.decision import Verdict
@@ -108,6 +109,7 @@ def make(
         afterwards=_times(d.version.accelerators_by_name, d.replicas),
         parts=_parts(d, found, old) if found else (),
         forecast=found,
+        writes=planned(d, found) if found else (),
         refusals=refusals,
     )
     zero = (cannot,) if cannot and not refusals else ()

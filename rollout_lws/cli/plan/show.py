@@ -8,10 +8,12 @@ from typing import Any
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Amounts, Part, Plan
+from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
 from rollout_lws.forecast.model import Row
 
 _LABEL = 14
+_VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
 
 
 def lines(plan: Plan, width: int = 0) -> list[str]:
@@ -19,6 +21,8 @@ def lines(plan: Plan, width: int = 0) -> list[str]:
     told = _header(plan)
     if plan.parts:
         told += ["", *table(_rows(plan))]
+    if plan.writes and not plan.refusals:
+        told += ["", "Will be written", *table(("  " + _what(each), _verbs(each), each.why) for each in plan.writes)]
     if plan.refusals:
         told += ["", "Will not be possible", *_sentences(plan.refusals, width)]
     if plan.cautions:
@@ -168,6 +172,14 @@ def _back(plan: Plan, row: Row) -> str:
     return f"{most}{_counted(row.back_loads, 'load')}{took}"
 
 
+def _what(each: Planned) -> str:
+    return f"{each.resource.kind} {each.name}" if each.name else f"{each.resource.kind}s"
+
+
+def _verbs(each: Planned) -> str:
+    return ", ".join(_VERBS[verb] for verb in each.verbs)
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
@@ -205,6 +217,7 @@ def value(plan: Plan) -> dict[str, Any]:
             "approvals": list(found.approvals),
         },
         "steps": [_part(plan, part) for part in plan.parts],
+        "writes": [_written(each) for each in plan.writes],
         "refusals": list(plan.refusals),
         "cautions": list(plan.cautions),
     }
@@ -229,6 +242,12 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
         "approval": row.approval,
         "wayBack": {"modelLoads": row.back_loads, "seconds": row.back_seconds if known else None},
     }
+
+
+def _written(each: Planned) -> Mapping[str, Any]:
+    named = {"name": each.name} if each.name else {}
+    kind = {"apiVersion": each.resource.api_version, "kind": each.resource.kind}
+    return {**kind, **named, "verbs": list(each.verbs), "why": each.why}
 
 
 def _rounded(load: float | None) -> float | None:

@@ -35,6 +35,12 @@ STEP        NEW   OLD   LOADS    GPU   SHARE   LOAD NEW   LOAD OLD   BUSIEST   T
 3           2     4     0        48    40%     0.80       0.60       0.80      0s      promotion   at once
 promotion   4     0     4 in 4   48    40%     0.80       0.80       1.00      40m3s               up to 4 loads, 40m
 after       4     0     0        32            1.00                  1.00
+
+Will be written
+  Rollout llama                         changed                  its status, and a finalizer until all is restored
+  BatchRelease llama                    made, changed, deleted   the record of the release; gone at its end
+  ControllerRevision llama-f769654dfe   made                     the version that runs, to be able to go back to it
+  ControllerRevision llama-<hash>       made                     the new version, to be able to go back to it later
 """
 
 
@@ -70,7 +76,7 @@ def with_image(image: str) -> Object:
 # From files alone
 
 
-def test_a_plan_from_files_is_a_table_with_what_to_mind() -> None:
+def test_a_plan_from_files_is_a_table_with_what_is_written_and_what_to_mind() -> None:
     given = text(manifests.workload(), rollout(routed=True), *manifests.traffic())
     result = run("-f", "-", "--offline", "--load-time", "10m", stdin=given)
     assert result.stdout.startswith(PLAN)
@@ -138,6 +144,7 @@ def test_what_the_controller_would_refuse_ends_with_1(
     assert any(refused in each for each in told["refusals"]), told["refusals"]
     shown = run("-f", "-", "--offline", stdin=text(lws, made))
     assert "\nWill not be possible\n" in shown.stdout
+    assert "Will be written" not in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -420,7 +427,8 @@ def test_a_rollout_that_is_not_there_is_a_line_that_says_where_to_look(world: Wo
 
 def test_another_group_is_found(elsewhere: World) -> None:
     elsewhere.release(**HEALTHY)
-    assert planned(elsewhere, "llama")["refusals"] == []
+    told = planned(elsewhere, "llama")
+    assert told["writes"][0]["apiVersion"] == "rollouts.example.org/v1beta1"
 
 
 def test_the_page_shows_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,20 +1,22 @@
-"""Whole releases are what `rollout-lws plan` says before they begin: groups, model loads, accelerators, shares and
-time.
+"""Whole releases are what `rollout-lws plan` says before they begin: groups, model loads, accelerators, shares, time,
+and the very objects that are written.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.planning import make
-from rollout_lws.objects.resources import LWS_NAME, PODS, SERVICES
+from rollout_lws.objects.resources import LWS_NAME, PODS, SERVICES, Resource
+from rollout_lws.objects.writes import Confirm, Create, Delete, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
@@ -33,7 +35,7 @@ from tests.scenarios.routed import (
 )
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import at_rest
-from tests.scenarios.world import NAME, NAMESPACE, World
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -134,6 +136,17 @@ class Meter:
         return dict(held)
 
 
+def written(writes: Iterable[Write]) -> set[tuple[Resource, str, str]]:
+    """Kind, name and verb of all that was written; pods without their names."""
+    found = set()
+    for write in writes:
+        if isinstance(write, Confirm):
+            continue
+        verb = "create" if isinstance(write, Create) else "delete" if isinstance(write, Delete) else "patch"
+        found.add((write.resource, "" if write.resource == PODS else write.name, verb))
+    return found
+
+
 def new_version() -> dict[str, Any]:
     """The manifest of the LWS with the new version."""
     template = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": Accelerated().of("v2")}}
@@ -177,6 +190,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert plan.forecast is not None
         assert plan.loads.seconds == (LOAD,) * case.replicas
         gauge, meter = Gauge(world, case.replicas), Meter(world)
+        begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
         world.set_image("v2")
         await world.until(lambda: world.state != "Healthy")
@@ -212,6 +226,9 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         gauge.stop()
         await world.rest()
         assert Meter(world).now == plan.afterwards
+        done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])
+        said = {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
+        assert done == said
 
 
 @pytest.mark.parametrize(
@@ -240,6 +257,33 @@ async def test_in_mid_release_the_plan_is_the_same_and_says_what_is_left(style: 
         await world.until_state("Healthy", 3600)
         assert gauge.loads - so_far == sum(part.row.loads for part in plan.parts[1:])
         gauge.stop()
+
+
+async def test_an_lws_in_nobodys_care_is_taken_into_it_as_the_plan_says() -> None:
+    world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
+    world.containers = Accelerated()
+    try:
+        create_provider(world, BY_ROUTE)
+        world.create_workload(replicas=2, size=SIZE)
+        await world.until(lambda: world.groups() == {0: "v1", 1: "v1"}, "running", 3600)
+        await world.rest()
+        strategy = {"canary": {"trafficRoutings": routing(), "steps": [{"replicas": 1, "traffic": "20%"}]}}
+        rollout = manifests.rollout(ROLLOUTS.api_version, {"name": NAME})
+        rollout["spec"]["strategy"] = strategy
+        plan = make(seen(world, rollout, new_version()), seen(world, rollout))
+        assert plan.refusals == ()
+        world.server.create(ROLLOUTS, rollout)
+        world.start_controller()
+        await world.until_state("Healthy")
+        world.set_image("v2")
+        await world.until_state("AwaitingApproval", 3600)
+        world.approve()
+        await world.until_state("Healthy", 3600)
+        await world.rest()
+        done = written([*world.writes, *world.labels])
+        assert done == {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
+    finally:
+        world.close()
 
 
 def _most(plan: Plan, index: int) -> Mapping[str, int]:

@@ -1,0 +1,110 @@
+"""Lists the objects that a release will write, by the controller's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout_lws.api import batch_releases, rollouts
+from rollout_lws.forecast.model import Forecast
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INFERENCE_POOLS,
+    PODS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.rollout.autoscaling import hpa_bounds
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.traffic.registry import resources_of, spec_of
+from rollout_lws.traffic.router import written_name
+from rollout_lws.traffic.routers import named
+from rollout_lws.traffic.services import canary_service_name
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.revisions import history_name
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """``verbs`` are create, patch and delete, in order of time; ``name`` is "" for pods, which are many."""
+
+    resource: Resource
+    name: str
+    verbs: tuple[str, ...]
+    why: str
+
+
+_PATCH, _MADE = ("patch",), ("create", "patch", "delete")
+
+
+def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
+    """Writes of a whole successful release from its beginning, without Events."""
+    return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
+
+
+def _own(d: Draft) -> Iterator[Planned]:
+    name, group = d.o.rollout.metadata.name, d.keys.group
+    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until all is restored")
+    yield Planned(batch_releases(group), name, _MADE, "the record of the release; gone at its end")
+    stable = d.status.stable.template_hash if d.status.stable else ""
+    new = "<hash>" if d.version.template_hash == stable else d.version.template_hash
+    versions = {
+        stable: "the version that runs, to be able to go back to it",
+        new: "the new version, to be able to go back to it later",
+    }
+    stored = {each.metadata.annotations.get(d.keys.template_hash) for each in d.o.history}
+    for template_hash, why in versions.items():
+        if template_hash not in stored:
+            yield Planned(CONTROLLER_REVISIONS, history_name(name, template_hash), ("create",), why)
+
+
+def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
+    lws = d.stable.workload
+    opened = f"{found.windows} window{'s' if found.windows != 1 else ''}"
+    why = f"its rolling update: held, but for {opened} in which groups are renewed"
+    yield Planned(lws.resource, lws.metadata.name, _PATCH, why)
+    if not found.strategy.one_workload:
+        why = f"up to {found.extra} group{'s' if found.extra != 1 else ''} of the new version; gone at the end"
+        yield Planned(lws.resource, canary_name(lws), _MADE, why)
+    # Steps of a surge update no groups in place; a blue-green promotion also starts its last green groups.
+    renewing = [row for row in found.rows if row.step is None or not found.strategy.surges]
+    deleted = any(row.windows and min(row.loads, d.replicas) > row.windows for row in renewing)
+    why = "labels on leaders of the new version"
+    if deleted:
+        yield Planned(PODS, "", ("patch", "delete"), f"{why}; old ones deleted where several are renewed at once")
+    else:
+        yield Planned(PODS, "", _PATCH, why)
+
+
+def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
+    names = named(settings(d))
+    if names is None:
+        return
+    yield Planned(SERVICES, names.service, _PATCH, "its selector is pinned to one version; restored")
+    copy = canary_service_name(names.service)
+    yield Planned(SERVICES, copy, ("create", "delete"), "the same for the new version; gone at the end")
+    # With one LWS, the promotion begins after the traffic split has ended.
+    rows = found.rows[:-1] if found.strategy.one_workload else found.rows
+    splits = {(row.share, d.strategy.steps[row.step - 1].matches if row.step else ()) for row in rows}
+    splits.discard((0, ()))
+    if splits:
+        weights = "weights of the two versions"
+        for resource, name in resources_of(names):
+            spec = spec_of(resource.kind)
+            if spec is not None:
+                verbs = _PATCH if not spec.copies else _MADE if len(splits) > 1 else ("create", "delete")
+                end = "gone at the end" if spec.copies else "restored"
+                yield Planned(resource, written_name(spec, name), verbs, f"{weights}; {end}")
+    for pool in filter(None, (names.stable_pool, names.canary_pool)):
+        yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; restored")
+
+
+def _autoscalers(d: Draft) -> Iterator[Planned]:
+    for live in d.o.autoscalers.objects:
+        held = hpa_bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.capacity.pins_replicas)
+        if hpa_bounds.scaled_workload(live) == d.stable.name and held != live:
+            low, high = hpa_bounds.bounds(held)
+            why = f"held at minReplicas {low}, maxReplicas {high}; restored"
+            yield Planned(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], _PATCH, why)

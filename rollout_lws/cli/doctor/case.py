@@ -12,11 +12,13 @@ from rollout_lws.cli.doctor.facts import Facts, PendingWrite
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
     LEADER_WORKER_SETS,
     SERVICES,
+    ObjectRef,
     Resource,
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
@@ -65,7 +67,7 @@ PLACE: dict[Reason, Name] = {
 #: Links where the complaint may be about one of several objects.
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
 #: Kinds that a release writes, other than Rollout and BatchRelease.
-_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, *(spec.resource for spec in SPECS))
+_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, *(spec.resource for spec in SPECS))
 #: Kueue's Workloads, which show what Kueue waits for.
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
@@ -230,6 +232,15 @@ class Case:
             by_itself="the links after it are looked at all the same",
             next=(self.kubectl(f"auth can-i list {kind}"),),
         )
+
+    def not_done(self, name: Name, about: str, refs: Iterable[ObjectRef], steps: tuple[str, ...]) -> Link | None:
+        """The link as broken, when no controller makes a pending write to one of the objects ``refs``."""
+        places = {f"{each.kind}/{each.name}" for each in refs}
+        undone = min((each for each in self.undone if each.about in places), default=None)
+        if undone is None:
+            return None
+        text = f"does not say what the Rollout does: {undone.text} is pending"
+        return Link(name, State.BROKEN, about, text, "the controller writes it as soon as it acts", steps)
 
     def complained(self, name: Name, about: str, steps: Iterable[str] = ()) -> Link | None:
         """The link as broken, when the rules' complaint belongs to it."""

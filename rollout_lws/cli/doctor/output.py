@@ -38,7 +38,7 @@ def text(links: Sequence[Link], width: int) -> list[str]:
 
 
 def document(namespace: str, name: str, links: Sequence[Link]) -> dict[str, Any]:
-    """The links as JSON; members are only ever added."""
+    """The links as JSON; its members are under the versioning promise."""
     one = first(links, State.BROKEN)
     return {
         "namespace": namespace,

@@ -134,7 +134,7 @@ def _line(cells: tuple[str, ...], widths: Iterable[int]) -> str:
 
 
 def document(told: Happening) -> dict[str, Any]:
-    """An Event as JSON; members are only ever added."""
+    """An Event as JSON; its members are under the versioning promise."""
     return {
         "time": stamp(told.last),
         "firstTime": stamp(told.first),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from rollout_lws.cli.doctor.checks.routes import TAKEN_UP_SECONDS
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
     ENDPOINT_SLICES,
+    HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -38,7 +41,7 @@ from tests.scenarios.routed import (
     routed_at_rest,
     routes_of,
 )
-from tests.scenarios.scaled import AUTOSCALER, create_autoscaler
+from tests.scenarios.scaled import AUTOSCALER, autoscaler, create_autoscaler, edit
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
 from tests.scenarios.test_autoscalers_told import KEDA, create_scaled_object
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
@@ -173,6 +176,13 @@ async def no_picker(world: World) -> None:
     await world.until(lambda: "ResolvedRefs" in (world.status.get("message") or ""))
 
 
+async def no_canary_ingress(world: World) -> None:
+    await routed_at_rest(world, STEP, by=BY_INGRESS)
+    await waiting_for_approval(world)
+    world.stop_controller()
+    world.delete(INGRESSES, f"{INGRESS}-canary")
+
+
 async def other_annotations(world: World) -> None:
     await routed_at_rest(world, STEP, by=BY_INGRESS)
     await waiting_for_approval(world)
@@ -187,7 +197,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (repinned, Name.SERVICE, f"Service/{SERVICE}", "another client has changed the selector that the release wrote"),
     (pinned_to_nobody, Name.SERVICE, f"Service/{SERVICE}", "is pinned to a version that has no pods"),
     (no_route, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not exist"),
-    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not say what the Rollout does: patch HTTPRoute"),
+    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "another client has written over what the release wrote"),
     (refs_not_resolved, Name.ROUTE, f"HTTPRoute/{ROUTE}", "ResolvedRefs is False (BackendNotFound)"),
     (not_accepted, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is False (NotAllowedByListeners)"),
     (no_picker, Name.ROUTE, f"HTTPRoute/{ROUTE}", f"InferencePool {CANARY_POOL}: Gateway default/inference"),
@@ -196,8 +206,9 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
         other_annotations,
         Name.ROUTE,
         f"Ingress/{INGRESS}-canary",
-        "does not say what the Rollout does: patch Ingress",
+        "another client has written over what the release wrote",
     ),
+    (no_canary_ingress, Name.ROUTE, f"Ingress/{INGRESS}", f"create Ingress {INGRESS}-canary"),
 )
 
 
@@ -235,6 +246,16 @@ async def test_who_keeps_writing_over_a_route_is_named(world: World) -> None:
         await world.sleep(1)
     found = await broken(world)
     assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "argocd-controller keeps writing over HTTPRoute llama")
+
+
+async def test_what_may_not_be_read_hides_no_other_router_of_the_release(world: World) -> None:
+    both = replace(BY_INGRESS, words={**BY_ROUTE.words, **BY_INGRESS.words})
+    await routed_at_rest(world, STEP, by=both)
+    await waiting_for_approval(world)
+    for kind, other in ((HTTP_ROUTES, INGRESSES), (INGRESSES, HTTP_ROUTES)):
+        routes = [each for each in await links(world, kind.__eq__) if each.name is Name.ROUTE]
+        states = {each.about.partition("/")[0]: each.state for each in routes}
+        assert states == {kind.kind: State.UNKNOWN, other.kind: State.OK}
 
 
 async def test_a_gateway_gets_its_time_to_take_a_route_up(world: World) -> None:
@@ -316,6 +337,66 @@ async def test_keda_is_named_before_a_version_is_applied(world: World) -> None:
     create_scaled_object(world)
     await at_rest(world)
     assert_names(await broken(world), Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", KEDA)
+
+
+async def test_who_fights_a_held_autoscaler_is_named(world: World) -> None:
+    create_autoscaler(world)
+    await at_rest(world)
+    await waiting_for_approval(world)
+    for _ in range(3):
+        edit(world, minReplicas=1)
+        await world.sleep(1)
+    found = await broken(world)
+    assert_names(found, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", "kubectl-edit writes over the bounds")
+
+
+async def overwritten(world: World) -> None:
+    world.stop_controller()
+    edit(world, minReplicas=1)
+
+
+async def hold_removed(world: World) -> None:
+    world.stop_controller()
+    edit(world, minReplicas=1)
+    world.patch(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER, {"metadata": {"annotations": {KEYS.original: None}}})
+
+
+async def left_behind(world: World) -> None:
+    held = autoscaler(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    world.set_image("v1")
+    await world.until_state("Healthy")
+    await world.rest()
+    world.stop_controller()
+    marks = {"annotations": {KEYS.original: held["metadata"]["annotations"][KEYS.original]}}
+    world.patch(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER, {"metadata": marks, "spec": held["spec"]})
+
+
+@pytest.mark.parametrize("unread", [False, True])
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (overwritten, "another client writes over the bounds that the release holds"),
+        (hold_removed, f"does not say what the Rollout does: patch HorizontalPodAutoscaler {AUTOSCALER}"),
+        (left_behind, "is still held, though no release is in progress"),
+    ],
+)
+async def test_a_hold_of_an_autoscaler_that_no_controller_looks_after_is_named(
+    world: World, happens: Callable[[World], Awaitable[None]], words: str, unread: bool
+) -> None:
+    create_autoscaler(world)
+    await at_rest(world)
+    await waiting_for_approval(world)
+    await happens(world)
+    found = await links(world, lambda kind: unread and kind == CONTROLLER_REVISIONS)
+    link = next(each for each in found if each.name is Name.AUTOSCALER)
+    if unread and happens is hold_removed:
+        # What a controller would write is not known then.
+        assert link.state is State.OK
+    else:
+        assert_names(link, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", words)
 
 
 async def test_two_autoscalers_of_one_lws_are_named(world: World) -> None:

@@ -5,12 +5,15 @@ leave the groups alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
+from rollout_lws.api import WriteConflict
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, ObjectRef
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.routing.weights import settings, told, wanted_split
+from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
@@ -28,37 +31,41 @@ def links(case: Case) -> Iterator[Link]:
     asked, facts = settings(case.d), case.facts.observation.routing
     if asked is None or facts is None or case.facts.observation.stable is None:
         return
-    every = routers(facts)
-    if not every:
-        return
-    kind, users = every[0].spec.resource, every[0].state.users
-    about = f"{kind.kind}/{users.name}"
-    steps = (case.kubectl(f"get {kind} {users.name} -o yaml"),)
-    found = case.unread(Name.ROUTE, about, kind) or case.complained(Name.ROUTE, about, steps)
+    every = [(router, *_shown(case, router)) for router in routers(facts)]
+    unread = [case.unread(Name.ROUTE, about, router.spec.resource) for router, about, _ in every]
+    found = None if any(unread) or not every else case.complained(Name.ROUTE, *every[0][1:])
     if found is not None:
         unaccepted = _gateways_say(facts) if found.state is State.BROKEN else ""
         text = f"{found.found} ({unaccepted})" if unaccepted and unaccepted not in found.found else found.found
         yield Link(found.name, found.state, found.about, text, found.by_itself, found.next)
         return
-    for each in every:
-        yield _route(case, facts, each)
+    for (router, about, steps), unknown in zip(every, unread, strict=True):
+        yield unknown or _route(case, facts, router, about, steps)
 
 
-def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
-    state, written = router.state, router.state.objects[0]
-    ref = state.users if written.live is None or state.missing else state.ref
-    about = f"{ref.kind}/{ref.name}"
-    steps = (case.kubectl(f"get {router.spec.resource} {ref.name} -o yaml"),)
+def _shown(case: Case, router: Router) -> tuple[str, tuple[str, ...]]:
+    """The object of a router's link, the user's until a release has written one, and the command that shows it."""
+    state = router.state
+    ref = state.users if state.objects[0].live is None or state.missing else state.ref
+    return f"{ref.kind}/{ref.name}", (case.kubectl(f"get {router.spec.resource} {ref.name} -o yaml"),)
+
+
+def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: tuple[str, ...]) -> Link:
+    state = router.state
     late = _late(case, state)
     broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, "the release goes on when it is fixed", steps)
-    undone = next((each for each in case.undone if each.about == about), None)
+    drifted = next((each.ref for each in state.objects if each.drifted), None)
+    if drifted is not None:
+        text = f"another client has written over what the release wrote in {drifted}: {router.spec.advice}"
+        by_itself = "it is put back, each time later; nothing goes forward meanwhile"
+        return Link(Name.ROUTE, State.BROKEN, about, text, by_itself, steps)
+    undone = case.not_done(Name.ROUTE, about, (state.users, *(each.ref for each in state.objects)), steps)
     if undone is not None:
-        text = f"does not say what the Rollout does: {undone.text} is pending"
-        return Link(Name.ROUTE, State.BROKEN, about, text, "the controller writes it as soon as it acts", steps)
+        return undone
     if late:
-        waits = case.facts.is_fresh(written.live or {}, TAKEN_UP_SECONDS)
+        waits = case.facts.is_fresh(state.objects[0].live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, by_itself, steps)
     record = case.d.status.traffic
@@ -103,8 +110,8 @@ def _gateways_say(facts: RoutingFacts) -> str:
 
 
 def autoscaler(case: Case) -> Link | None:
-    """Whether the rules refuse an autoscaler, or two scale the LWS; None without autoscalers."""
-    known = case.facts.observation.autoscalers.objects
+    """Whether an autoscaler works against the release, or is still held after it; None without autoscalers."""
+    known, d = case.facts.observation.autoscalers.objects, case.d
     about = f"LeaderWorkerSet/{case.workload_name}"
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
@@ -120,4 +127,33 @@ def autoscaler(case: Case) -> Link | None:
         names = " and ".join(sorted(f"HorizontalPodAutoscaler {each['metadata']['name']}" for each in scaling))
         text = f"{names} scale LeaderWorkerSet {case.workload_name} at the same time: delete all but one"
         return Link(Name.AUTOSCALER, State.BROKEN, about, text, "each undoes what the other does", steps)
-    return ok(Name.AUTOSCALER, about, "is held for the release" if case.is_on else "scales as its owner says")
+    held = [each for each in known if hpa_bounds.is_held(each, d.uid, d.keys)]
+    drifted = [each for each in held if hpa_bounds.drifted(each, d.uid, d.keys)]
+    recent = _overwritten(case)
+    if drifted or recent:
+        who, name = (recent[-1].manager, recent[-1].name) if recent else ("another client", _name(drifted[0]))
+        text = f"{who} writes over the bounds that the release holds: have it leave minReplicas and maxReplicas alone"
+        return _conflict(case, name, text, "the hold is put back, each time later")
+    if held and not case.is_on and not d.pending:
+        text = "is still held, though no release is in progress"
+        return _conflict(case, _name(held[0]), text, "the controller restores it as soon as it acts")
+    refs = [ObjectRef(HORIZONTAL_POD_AUTOSCALERS.kind, _name(each)) for each in known]
+    undone = case.not_done(Name.AUTOSCALER, about, refs, steps)
+    return undone or ok(Name.AUTOSCALER, about, "is held for the release" if held else "scales as its owner says")
+
+
+def _overwritten(case: Case) -> list[WriteConflict]:
+    """Times at which the controller found the bounds overwritten, as far as they still count."""
+    record = case.d.status.autoscalers
+    since = case.now - timedelta(seconds=COOL_DOWN_SECONDS)
+    return [each for each in (record.conflicts if record else ()) if each.at is not None and each.at > since]
+
+
+def _conflict(case: Case, name: str, text: str, by_itself: str) -> Link:
+    about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{name}"
+    steps = (case.kubectl(f"get horizontalpodautoscaler {name} -o yaml --show-managed-fields"),)
+    return Link(Name.AUTOSCALER, State.BROKEN, about, text, by_itself, steps)
+
+
+def _name(live: Object) -> str:
+    return str(live["metadata"]["name"])

@@ -1,8 +1,12 @@
-"""Detects Argo CD and Flux, which would revert changes to an object."""
+"""Detects Argo CD and Flux, which would revert changes to an object, and renders their rules to ignore fields."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 #: Argo CD's tracking annotation, and its tracking label.
@@ -31,3 +35,29 @@ def owner(obj: Object) -> str:
         if entry.get("manager") in _MANAGERS and "f:spec" in (entry.get("fieldsV1") or {}):
             return _MANAGERS[entry["manager"]]
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Fields of one object, as JSON Pointers, that a release writes."""
+
+    resource: Resource
+    name: str
+    pointers: tuple[str, ...]
+
+
+def argo_rules(ignored: Iterable[Ignored]) -> Object:
+    """For the spec of Argo CD's Application; RespectIgnoreDifferences keeps the live values on other syncs."""
+    rules: list[Object] = []
+    for each in ignored:
+        group = {"group": each.resource.group} if each.resource.group else {}
+        rules.append({**group, "kind": each.resource.kind, "name": each.name, "jsonPointers": list(each.pointers)})
+    return {"spec": {"syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true"]}, "ignoreDifferences": rules}}
+
+
+def flux_rules(ignored: Iterable[Ignored], *, helm: bool = False) -> Object:
+    """For the spec of Flux's Kustomization, or of its HelmRelease."""
+    rules: Sequence[Object] = [
+        {"target": {"kind": each.resource.kind, "name": each.name}, "paths": list(each.pointers)} for each in ignored
+    ]
+    return {"spec": {"driftDetection": {"ignore": rules}} if helm else {"ignore": rules}}

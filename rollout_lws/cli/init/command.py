@@ -1,14 +1,13 @@
-"""init: writes a Rollout for an LWS, based on the existing objects."""
+"""init: writes a Rollout for an LWS, and what else it needs, based on the existing objects."""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 import click
 import yaml
 
-from rollout_lws.api.resources import Keys
+from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.capacity import known
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
@@ -16,9 +15,9 @@ from rollout_lws.cli.init import render
 from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.lint.documents import LOOKED_AT
 from rollout_lws.cli.lint.findings import Severity
-from rollout_lws.cli.lint.linter import lint
+from rollout_lws.cli.lint.linter import check_valid, judge
 from rollout_lws.cli.lint.manifests import Scope
-from rollout_lws.cli.manifests import Source, read_manifests
+from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import with_target
 from rollout_lws.cli.plan.overlay import overlaid
 from rollout_lws.cli.plan.sources import Sources, plans
@@ -48,16 +47,20 @@ def init(
     files: tuple[str, ...],
     target: Target,
 ) -> None:
-    """Write a Rollout for LeaderWorkerSet NAME from what leads to its groups today.
+    """Write a Rollout for LeaderWorkerSet NAME, with all that it needs, from what leads to its groups today.
 
-    The manifest goes to standard output, warnings to standard error; nothing is applied.
+    Manifests go to standard output, warnings to standard error; nothing is applied.
     """
-    found = _look(target, _name(workload), tuple(read_manifests(files)))
+    given = tuple(read_manifests(files))
+    check_valid(given, Scope(target.api_group))
+    found = _look(target, _name(workload), given)
     made = propose(found, _name(workload), _STRATEGIES[strategy], name)
-    manifest = render.rollout(made)
-    for each in (*made.warnings, *_refusals(found, made, manifest, asked=not files), *_advice(found, made, manifest)):
+    text = render.documents(made)
+    proposed = tuple(yaml.safe_load_all(text))
+    refusals = _refusals(found, made, proposed, asked=not files)
+    for each in (*made.warnings, *refusals, *_advice(found, made, proposed, given)):
         click.echo(f"warning: {plain(each)}", err=True)
-    click.echo(manifest, nl=False)
+    click.echo(text, nl=False)
 
 
 def _name(text: str) -> str:
@@ -79,9 +82,9 @@ def _look(target: Target, workload: str, given: tuple[Object, ...]) -> Snapshot:
     return running(look(transport, keys, [workload]), workload)
 
 
-def _refusals(found: Snapshot, made: Proposal, manifest: str, *, asked: bool) -> list[str]:
+def _refusals(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], *, asked: bool) -> list[str]:
     """Why the controller would refuse the proposal in the current state."""
-    sources = Sources(found, (yaml.safe_load(manifest),), made.namespace, asked=asked)
+    sources = Sources(found, proposed, made.namespace, asked=asked)
     return [
         f"as things are the controller would refuse a release: {refusal}"
         for plan in plans(sources, made.name, datetime.now(UTC), None)
@@ -89,14 +92,29 @@ def _refusals(found: Snapshot, made: Proposal, manifest: str, *, asked: bool) ->
     ]
 
 
-def _advice(found: Snapshot, made: Proposal, manifest: str) -> list[str]:
+def _advice(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], given: tuple[Object, ...]) -> list[str]:
     """Mistakes that ``lint`` finds in the proposal with the objects that it refers to."""
-    items = [
+    live = given or [
         {**each, "apiVersion": resource.api_version, "kind": resource.kind}
         for resource in (LEADER_WORKER_SETS, *LOOKED_AT)
         for each in found.plain(resource)
-        if resource is not LEADER_WORKER_SETS or each["metadata"]["name"] == made.workload
     ]
-    objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    report = lint([Source("", f"{manifest}---\n{objects}")], Scope(found.keys.group, made.namespace))
-    return [each.message for each in report.findings if each.code > "LWS300" and each.severity is Severity.WARNING]
+    findings = judge(
+        (*proposed, *(each for each in live if _concerns(each, made))), Scope(found.keys.group, made.namespace)
+    )
+    lws = found.workload(LEADER_WORKER_SETS, made.workload)
+    # An API server fills in replicas and partition 0, so its objects do not show whether a manifest states them.
+    unknown = () if given else ("LWS314",) if lws and lws.strategy.partition else ("LWS305", "LWS314")
+    return [
+        each.message
+        for each in findings
+        if each.code > "LWS300" and each.severity is Severity.WARNING and each.code not in unknown
+    ]
+
+
+def _concerns(live: Object, made: Proposal) -> bool:
+    """Whether lint judges it with the proposal: an object of the namespace, neither a Rollout nor another LWS."""
+    meta, kind = live["metadata"], live["kind"]
+    if (meta.get("namespace") or made.namespace) != made.namespace or kind == rollouts().kind:
+        return False
+    return bool(kind != LEADER_WORKER_SETS.kind or meta["name"] == made.workload)

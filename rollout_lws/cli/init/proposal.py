@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
+from typing import Any
 
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli import gitops
+from rollout_lws.cli.gitops import Ignored
 from rollout_lws.cli.init import routes, steps
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.cli.init.steps import Proposed
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    SERVICES,
+)
 from rollout_lws.observe.snapshot import Snapshot
-from rollout_lws.targets.target import Target
+from rollout_lws.rollout.autoscaling.hpa_bounds import MAXIMUM, MINIMUM, scaled_workload
+from rollout_lws.targets.target import Target, called
 from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.registry import SPECS
+from rollout_lws.workload.hold import resolved_surge
+
+Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A Rollout called ``name`` for an LWS. ``unlisted`` are Services and pools beside those of ``routing`` that would
-    select the new version's leaders.
+    """A Rollout called ``name`` for an LWS, and what else it needs. ``unlisted`` are Services and pools beside those of
+    ``routing`` that would select the new version's leaders; ``service`` is a Service to create, None when one exists;
+    ``ignored`` are fields that the GitOps tools ``keepers`` must ignore.
     """
 
     name: str
@@ -34,6 +49,9 @@ class Proposal:
     steps: tuple[Proposed, ...]
     routing: Routing
     unlisted: tuple[str, ...] = ()
+    service: Object | None = None
+    keepers: tuple[str, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -45,6 +63,8 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
     _refuse(found, lws, capacity)
     routing = routes.find(found, workload)
     version = lws.version
+    ignored = tuple(_ignored(found, lws, capacity, routing))
+    live = (found.find(each.resource, each.name) for each in ignored)
     return Proposal(
         name=name or workload,
         namespace=lws.metadata.namespace,
@@ -57,7 +77,10 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
         steps=steps.steps(capacity, lws.replicas, routed=routing.routes),
         routing=routing,
         unlisted=tuple(_unlisted(found, workload, routing)) if routing.routes else (),
-        warnings=tuple(_warnings(found, lws, routing)),
+        service=None if routing.service else _service(found, lws),
+        keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
+        ignored=ignored,
+        warnings=tuple(_warnings(found, lws, capacity, routing)),
     )
 
 
@@ -79,12 +102,31 @@ def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
         )
 
 
+def _service(found: Snapshot, lws: Target) -> Object:
+    """A Service for the leaders, selecting the user's own labels, so that it selects a canary LWS's leaders too."""
+    leader, name = lws.version.leader_template, lws.metadata.name
+    labels = (leader.get("metadata") or {}).get("labels") or {LWS_NAME: name}
+    containers = (leader.get("spec") or {}).get("containers") or ()
+    ports = [port for each in containers for port in each.get("ports") or ()]
+    target = ports[0].get("name") or ports[0]["containerPort"] if ports else 8000
+    taken = {each["metadata"]["name"] for each in found.plain(SERVICES)}
+    names = (f"{name}-{each}" for each in chain(("api", "http", "leaders"), (f"leaders-{n}" for n in count(2))))
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {"name": next(each for each in names if each not in taken), "namespace": lws.metadata.namespace},
+        "spec": {
+            "selector": {**labels, LWS_WORKER_INDEX: "0"},
+            "ports": [{"name": "http", "port": 80, "targetPort": target}],
+        },
+    }
+
+
 def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]:
     """Services and pools, other than the named ones, that would select a new version's leaders."""
     labels = [
-        {key: value for key, value in pod.metadata.labels.items() if key != LWS_NAME}
-        for pod in found.every_leader()
-        if pod.workload == workload
+        {key: value for key, value in each.items() if key != LWS_NAME}
+        for each in routes.leaders_of(found, workload)[workload]
     ]
     for selecting, named in (
         (services.SELECTING, (routing.service,)),
@@ -96,22 +138,44 @@ def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]
                 yield f"{selecting.resource.kind} {name}"
 
 
-def _warnings(found: Snapshot, lws: Target, routing: Routing) -> Iterator[str]:
+def _ignored(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: Routing) -> Iterator[Ignored]:
+    """Fields that a release writes in objects that may be kept in Git."""
+    members = ["partition"]
+    if capacity.surges or resolved_surge(lws.strategy, max(1, lws.replicas)):
+        members += ["maxSurge", "maxUnavailable"]
+    pointers = tuple("/".join(("", *lws.strategy_path, each)) for each in members)
+    yield Ignored(lws.resource, lws.metadata.name, pointers)
+    if routing.routes:
+        yield from routing.ignored
+    for live in _autoscalers(found, lws):
+        pointers = (f"/spec/{MINIMUM}", f"/spec/{MAXIMUM}")
+        yield Ignored(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], pointers)
+
+
+def _autoscalers(found: Snapshot, lws: Target) -> list[Object]:
+    return [each for each in found.plain(HORIZONTAL_POD_AUTOSCALERS) if scaled_workload(each) == lws.metadata.name]
+
+
+def _warnings(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: Routing) -> Iterator[str]:
     """What neither ``plan`` nor ``lint`` of the proposal tells."""
+    if lws.replicas == 0:
+        yield f"{called(lws)} has 0 groups: the steps are for one; run init again when it has more"
     yield from routing.unfit
     if routing.router is not None and routing.stable_pool and not routing.canary_pool:
         yield (
             f"{routing.router.resource.kind} {routing.route} leads to InferencePool {routing.stable_pool}, and the new"
             " version needs a second pool with an endpoint picker of its own: make it, then run init again; until then"
-            " no shares are given"
+            " the steps set no traffic weights"
         )
     elif not routing.routes:
-        yield "no route to a Service of the leaders is there, so steps have no shares of requests"
-    written = ((LEADER_WORKER_SETS, lws.metadata.name), *(routing.written if routing.routes else ()))
-    live = (found.find(resource, name) for resource, name in written)
-    for keeper in dict.fromkeys(gitops.owner(each) for each in live if each is not None):
-        if keeper:
-            yield (
-                f"{keeper} keeps objects in which a release writes for its time: let it leave these fields alone, as"
-                " docs/traffic.md shows (With Argo CD or Flux)"
-            )
+        yield (
+            f"no {' or '.join(each.resource.kind for each in SPECS)} leads to the leaders' Service, so the steps set no"
+            " traffic weights: to have them, create a route to the Service and run init again"
+        )
+        if capacity.full_set:
+            yield "without a route blue-green takes no requests off the old groups before they are renewed one by one"
+    for live in _autoscalers(found, lws):
+        yield (
+            f"HorizontalPodAutoscaler {live['metadata']['name']} scales {called(lws)}: a release holds it"
+            + (f" at {lws.replicas} groups" if capacity.pins_replicas else ", so that it removes no group")
+        )

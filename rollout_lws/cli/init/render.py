@@ -9,6 +9,7 @@ import yaml
 
 from rollout_lws.api import TrafficRouting
 from rollout_lws.capacity import known
+from rollout_lws.cli import gitops
 from rollout_lws.cli.init.proposal import Proposal
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
@@ -78,6 +79,40 @@ def _routings(made: Proposal) -> Iterator[str]:
         what = ", ".join(made.unlisted)
         yield f"          # {what} would select groups of the new version, too, whatever their share."
         yield "          allowUnmanagedBackends: true"
+
+
+def service(made: Proposal) -> str:
+    """The Service manifest, "" when one exists."""
+    if made.service is None:
+        return ""
+    comment = (
+        f"# No Service that a release can use selects leaders of LeaderWorkerSet {made.workload}; a route needs one.\n"
+        "# Its name must not be the LeaderWorkerSet's: LWS makes a headless Service of that name.\n"
+    )
+    return comment + _yaml(made.service)
+
+
+def ignore_rules(made: Proposal) -> str:
+    """Ignore rules for GitOps tools as plain text; "" when no GitOps tool is detected."""
+    told = []
+    for keeper in made.keepers:
+        if "Argo CD" in keeper:
+            rules = gitops.argo_rules(made.ignored)
+        else:
+            rules = gitops.flux_rules(made.ignored, helm="HelmRelease" in keeper)
+        told.append(f"{keeper} would revert what a release writes. Add to its manifest:\n\n{_yaml(rules)}")
+    return "\n".join(told)
+
+
+def documents(made: Proposal) -> str:
+    """Everything as one YAML stream, with the ignore rules as comments."""
+    parts = [part for part in (service(made), rollout(made)) if part]
+    rules = "".join(f"# {line}".rstrip() + "\n" for line in ignore_rules(made).splitlines())
+    return "---\n".join(parts) + rules
+
+
+def _yaml(value: Any) -> str:
+    return str(yaml.safe_dump(value, sort_keys=False))
 
 
 def _scalar(value: Any) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, SERVICES, Resource
+from rollout_lws.cli.gitops import Ignored
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, SERVICES
+from rollout_lws.observe.assume import pod_labels
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
 from rollout_lws.traffic import pools, services
@@ -41,13 +43,15 @@ class Routing:
         return bool(self.service and self.router and bool(self.stable_pool) == bool(self.canary_pool))
 
     @property
-    def written(self) -> Iterator[tuple[Resource, str]]:
-        """Kind and name of the user's objects in which a release writes; it never modifies an Ingress."""
+    def ignored(self) -> Iterator[Ignored]:
+        """Fields that a release writes in the user's Service, pools and route; it never modifies an Ingress."""
         if self.service:
-            yield SERVICES, self.service
+            yield Ignored(SERVICES, self.service, ("/spec/selector",))
         if self.router is not None and not self.router.copies:
-            yield self.router.resource, self.route
-        yield from ((INFERENCE_POOLS, pool) for pool in (self.stable_pool, self.canary_pool) if pool)
+            pointers = tuple(f"/spec/{each}" for each in self.router.members)
+            yield Ignored(self.router.resource, self.route, pointers)
+        for pool in filter(None, (self.stable_pool, self.canary_pool)):
+            yield Ignored(INFERENCE_POOLS, pool, ("/spec/selector",))
 
 
 def find(found: Snapshot, workload: str) -> Routing:
@@ -67,11 +71,11 @@ def find(found: Snapshot, workload: str) -> Routing:
 
 def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
     """Names of usable Services, sorted, and why others that select the leaders are unusable."""
-    leaders, lws = _leaders(found), found.workload(LEADER_WORKER_SETS, workload)
+    leaders, lws = leaders_of(found, workload), found.workload(LEADER_WORKER_SETS, workload)
     assert lws is not None, "only called for an LWS that was read"
     fit: list[str] = []
     unfit: list[str] = []
-    for name in _selecting(found, services.SELECTING, leaders.get(workload, ())):
+    for name in _selecting(found, services.SELECTING, leaders[workload]):
         live = found.find(SERVICES, name)
         if live is None or made_by_lws(live):
             continue
@@ -82,7 +86,7 @@ def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
 
 def _pools(found: Snapshot, workload: str) -> Iterator[tuple[str, str]]:
     """Each pool that selects the leaders, with its counterpart for the new version, "" without one."""
-    names = _selecting(found, pools.SELECTING, _leaders(found).get(workload, ()))
+    names = _selecting(found, pools.SELECTING, leaders_of(found, workload)[workload])
     for name in names:
         others = [each for each in names if each != name]
         named = copy_name(name, services.NAME_BUDGET)
@@ -119,9 +123,12 @@ def _name(live: Object) -> str:
     return str(live["metadata"]["name"])
 
 
-def _leaders(found: Snapshot) -> dict[str, list[Mapping[str, str]]]:
-    """Labels of leader pods, by LWS."""
+def leaders_of(found: Snapshot, workload: str) -> dict[str, list[Mapping[str, str]]]:
+    """Labels of leader pods, by LWS; ``workload`` has those of one to come, if it has no group."""
     leaders: dict[str, list[Mapping[str, str]]] = {}
     for pod in found.every_leader():
         leaders.setdefault(pod.workload, []).append(pod.metadata.labels)
+    live = found.find(LEADER_WORKER_SETS, workload)
+    if workload not in leaders and live is not None:
+        leaders[workload] = [pod_labels(live)]
     return leaders

@@ -11,7 +11,7 @@ import yaml
 
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
-from rollout_lws.cli.manifests import Source
+from rollout_lws.cli.manifests import Object, Source
 from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, composed, mark_of
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
@@ -52,6 +52,11 @@ class Document:
     def mark(self, path: Path) -> Mark:
         found = mark_of(self.root, path)
         return Mark(found.line + self.above, found.column)
+
+
+def without_file(value: Object) -> Document:
+    """A document of one object that no file has."""
+    return Document("", 0, next(composed("{}")), value)
 
 
 def read(source: Source) -> tuple[list[Document], list[Finding]]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.lint.advice import advice
-from rollout_lws.cli.lint.documents import Document, read
+from rollout_lws.cli.lint.documents import Document, read, without_file
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding, Severity
 from rollout_lws.cli.lint.manifests import Manifest, Scope, manifests
 from rollout_lws.cli.lint.refused import refused
 from rollout_lws.cli.lint.schema_check import shaped
-from rollout_lws.cli.manifests import Source
+from rollout_lws.cli.manifests import Object, Source
+from rollout_lws.errors import UsageError
 
 _ROLLOUT = rollouts().kind
 
@@ -47,6 +48,21 @@ def lint(sources: Iterable[Source], scope: Scope) -> Report:
     findings += _judged(objects)
     ordered = sorted(set(findings), key=lambda each: (files[each.file], each))
     return Report(tuple(ordered), len(files), len(objects))
+
+
+def judge(objects: Iterable[Object], scope: Scope) -> list[Finding]:
+    """The findings about these objects, checked together. They come from no file, so the positions mean nothing."""
+    made, findings = manifests((without_file(each) for each in objects), scope)
+    return sorted({*findings, *_judged(made)})
+
+
+def check_valid(given: Iterable[Object], scope: Scope, *, whole: bool = True) -> None:
+    """UsageError for the first object, Rollouts aside, that an API server would refuse: no rule can read its fields.
+    Required fields are asked for only of ``whole`` objects, and not of changes to those that a cluster has.
+    """
+    for each in judge((each for each in given if each["kind"] != _ROLLOUT), scope):
+        if each.severity is Severity.ERROR and each.code < "LWS200" and (whole or each.code != "LWS103"):
+            raise UsageError(f"{each.about} is not valid: {each.message}; rollout-lws lint lists all that is wrong")
 
 
 def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:

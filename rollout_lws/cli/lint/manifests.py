@@ -63,6 +63,11 @@ class Manifest:
         """File and line, for messages about another object."""
         return f"{self.document.file}:{self.document.mark(self.base).line}"
 
+    @property
+    def what_and_place(self) -> str:
+        """Kind and name, with the place of an object that a file has."""
+        return f"{self.what} ({self.place})" if self.document.file else self.what
+
     def found(self, code: str, path: Path, message: str) -> Finding:
         """A finding at a field of this object."""
         mark = self.document.mark((*self.base, *path))

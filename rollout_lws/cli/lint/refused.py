@@ -52,7 +52,7 @@ def _second(made: Manifest, files: FileSnapshot) -> str:
     others = [each.manifest for each in files.of_kind(made.resource.kind) if each.manifest is not made]
     rival = next(each for each in others if each.body["spec"]["workloadRef"]["name"] == workload)
     return (
-        f"LeaderWorkerSet {workload} is released by {rival.what} ({rival.place}) as well: delete one of the two; the"
+        f"LeaderWorkerSet {workload} is released by {rival.what_and_place} as well: delete one of the two; the"
         " one that is older in the cluster would go on alone"
     )
 

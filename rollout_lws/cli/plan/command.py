@@ -8,6 +8,8 @@ import click
 
 from rollout_lws.cli import screen
 from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.lint.linter import check_valid
+from rollout_lws.cli.lint.manifests import Scope
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import known_names, output_option, with_target
 from rollout_lws.cli.plan import show
@@ -36,7 +38,9 @@ def plan(
     if offline and not files:
         raise click.UsageError("--offline plans from files: give them with -f FILE")
     asked = release_name(name) if name else ""
-    sources = gather(target, asked, tuple(read_manifests(files)), offline=offline)
+    given = tuple(read_manifests(files))
+    check_valid(given, Scope(target.api_group), whole=offline)
+    sources = gather(target, asked, given, offline=offline)
     made = plans(sources, asked, datetime.now(UTC), load_time)
     if output == "text":
         width = screen.width() or 0

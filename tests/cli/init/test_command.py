@@ -21,6 +21,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY
 from tests.docs.pages import blocks
+from tests.docs.test_gitops import ignored
 
 Object = dict[str, Any]
 ROUTED = """\
@@ -87,10 +88,45 @@ def service(name: str, **selector: str) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
+def autoscaler(workload: str) -> Object:
+    target = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": workload}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": workload, "namespace": "default"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 8},
+    }
+
+
 def test_a_rollout_is_written_with_the_route_that_leads_to_the_leaders() -> None:
     result = run("lws/llama", given=(manifests.workload(), *manifests.traffic()))
     assert result.stdout == ROUTED
     assert result.exit_code == 0
+
+
+def test_without_a_service_one_is_made_for_the_leaders_of_both_versions() -> None:
+    ports = [{"name": "http", "containerPort": 8000}]
+    made, rollout = yaml.safe_load_all(run("llama", given=(leader(ports=ports),)).stdout)
+    assert made["metadata"] == {"name": "llama-api", "namespace": "default"}
+    assert made["spec"] == {
+        "selector": {"app": "llama", "role": "leader", "leaderworkerset.sigs.k8s.io/worker-index": "0"},
+        "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+    }
+    assert "trafficRoutings" not in rollout["spec"]["strategy"]["canary"]
+
+
+def test_a_made_service_takes_no_name_that_is_taken() -> None:
+    others = [service(f"llama-{each}", app="other") for each in ("api", "http", "leaders", "leaders-2")]
+    for number, name in ((1, "llama-http"), (4, "llama-leaders-3")):
+        made, _ = yaml.safe_load_all(run("llama", given=(manifests.workload(), *others[:number])).stdout)
+        assert made["metadata"]["name"] == name
+
+
+def test_an_lws_without_groups_has_the_route_of_its_next_group() -> None:
+    result = run("lws/llama", given=(workload(replicas=0), *manifests.traffic()))
+    assert "LeaderWorkerSet llama has 0 groups: the steps are for one; run init again when it has more" in result.stderr
+    (made,) = yaml.safe_load_all(result.stdout)
+    assert made["spec"]["strategy"]["canary"]["trafficRoutings"][0]["gateway"] == {"httpRouteName": "llama"}
 
 
 def test_what_else_selects_the_new_version_is_allowed_and_named() -> None:
@@ -108,11 +144,29 @@ def test_what_else_selects_the_new_version_is_allowed_and_named() -> None:
         ({"labels": {"helm.toolkit.fluxcd.io/name": "chat"}}, "Flux HelmRelease default/chat"),
     ],
 )
-def test_of_gitops_tools_the_page_with_their_rules_is_told(keeper: Object, told: str) -> None:
-    result = run("lws/llama", given=(workload(metadata=keeper), *manifests.traffic()))
-    assert f"warning: {told} keeps objects" in result.stderr
-    assert "docs/traffic.md shows (With Argo CD or Flux)" in result.stderr
-    assert result.stdout == ROUTED
+def test_gitops_tools_get_rules_in_comments(keeper: Object, told: str) -> None:
+    scaled = autoscaler("llama")
+    shown = run("lws/llama", given=(workload(metadata=keeper), *manifests.traffic(), scaled)).stdout
+    lines = shown.splitlines()
+    begin = lines.index(f"# {told} would revert what a release writes. Add to its manifest:")
+    rules = yaml.safe_load("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[begin + 2 :]))["spec"]
+    listed = rules.get("ignoreDifferences") or rules.get("ignore") or rules["driftDetection"]["ignore"]
+    assert [((rule.get("target") or rule)["kind"], rule.get("jsonPointers") or rule["paths"]) for rule in listed] == [
+        ("LeaderWorkerSet", ["/spec/rolloutStrategy/rollingUpdateConfiguration/partition"]),
+        ("Service", ["/spec/selector"]),
+        ("HTTPRoute", ["/spec/rules"]),
+        ("HorizontalPodAutoscaler", ["/spec/minReplicas", "/spec/maxReplicas"]),
+    ]
+    assert list(yaml.safe_load_all(shown)) == list(yaml.safe_load_all(ROUTED))
+
+
+def test_the_rules_are_those_that_the_page_on_traffic_has() -> None:
+    argo = {"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}
+    shown = run("lws/llama", given=(workload(metadata=argo), *manifests.traffic())).stdout
+    made = yaml.safe_load(shown[shown.index("# spec:") :].replace("# ", "", 1).replace("\n# ", "\n"))
+    page = ignored()[0]
+    for rule in made["spec"]["ignoreDifferences"]:
+        assert tuple(f"{each}/" for each in rule["jsonPointers"]) == page[rule["kind"]]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +178,11 @@ def test_of_gitops_tools_the_page_with_their_rules_is_told(keeper: Object, told:
             (),
             "leaders are ready as soon as their port",
         ),
-        ((manifests.workload(),), (), "no route to a Service of the leaders is there"),
+        ((manifests.workload(),), (), "no HTTPRoute or Ingress leads to the leaders' Service"),
+        ((manifests.workload(),), (), "create a route to the Service and run init again"),
+        ((manifests.workload(),), ("--strategy", "blue-green"), "without a route blue-green takes no requests off"),
+        ((manifests.workload(), autoscaler("llama")), (), "so that it removes no group"),
+        ((manifests.workload(), autoscaler("llama")), ("--strategy", "surge"), "a release holds it at 4 groups"),
         ((manifests.workload(), *manifests.traffic()), (), "leaders have no preStop"),
         (
             (workload(rolloutStrategy={"rollingUpdateConfiguration": {"partition": 2}}),),
@@ -142,9 +200,20 @@ def test_what_may_go_wrong_is_warned_of(given: tuple[Object, ...], arguments: tu
 BY_NAME = {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"}
 
 
+def unlabelled() -> Object:
+    """As in LWS's own samples: nothing but LWS's labels tells the leaders."""
+    lws = manifests.workload()
+    del lws["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]
+    return lws
+
+
+@pytest.mark.parametrize(
+    "given", [(manifests.workload(), service("llama-api", **BY_NAME)), (unlabelled(),)], ids=["found", "made"]
+)
 @pytest.mark.parametrize("strategy", known.STRATEGIES, ids=lambda each: each.flag)
-def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(strategy: CapacityStrategy) -> None:
-    given = (manifests.workload(), service("llama-api", **BY_NAME))
+def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(
+    strategy: CapacityStrategy, given: tuple[Object, ...]
+) -> None:
     told = run("lws/llama", "--strategy", strategy.flag, given=given).stderr
     unreached = "Service llama-api selects groups of LeaderWorkerSet llama alone, and no route is named"
     assert (unreached in told) is (strategy.flag in ("canary", "blue-green"))
@@ -166,7 +235,7 @@ def test_a_pool_without_a_second_one_gets_no_shares() -> None:
         "apiVersion": "inference.networking.k8s.io/v1",
         "kind": "InferencePool",
         "metadata": {"name": "llama"},
-        "spec": {"selector": {"matchLabels": {"app": "llama", "role": "leader"}}},
+        "spec": {"selector": {"matchLabels": {"app": "llama", "role": "leader"}}, "targetPorts": [{"number": 80}]},
     }
     result = run("lws/llama", given=(manifests.workload(), manifests.traffic()[0], route, pool))
     assert "needs a second pool with an endpoint picker of its own" in result.stderr
@@ -198,6 +267,36 @@ def test_what_cannot_be_proposed_is_said_in_a_line(
     assert told in str(result.exception)
 
 
+def test_what_only_a_manifest_can_state_is_asked_of_manifests() -> None:
+    stated, unstated = workload(), workload()
+    del unstated["spec"]["replicas"]
+    unstated["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"maxUnavailable": 1}}
+    told = "HorizontalPodAutoscaler llama sets the number of groups, and every apply of this manifest"
+    for lws, expected in ((stated, True), (unstated, False)):
+        result = run("lws/llama", given=(lws, *manifests.traffic(), autoscaler("llama")))
+        assert (told in result.stderr) is expected
+        assert "partition" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"replicas": "many"}, 'LeaderWorkerSet/llama is not valid: spec.replicas: must be of type integer: "string"'),
+        ({"leaderWorkerTemplate": {}}, "workerTemplate is missing in spec.leaderWorkerTemplate"),
+    ],
+)
+@pytest.mark.parametrize("command", [("init", "llama"), ("plan", "--offline")])
+def test_what_an_api_server_would_refuse_is_said_in_a_line(command: tuple[str, ...], spec: Object, told: str) -> None:
+    result = CliRunner().invoke(program, [*command, "-f", "-"], input=yaml.safe_dump(workload(**spec)))
+    assert isinstance(result.exception, UsageError)
+    assert told in str(result.exception)
+
+
+def test_characters_beyond_16_bits_hide_no_mistake() -> None:
+    result = run("lws/llama", given=(leader(args=["--greeting", "\N{GRINNING FACE}"]), *manifests.traffic()))
+    assert "leaders have no readinessProbe" in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [("pod/llama",), ("lws/",), ("llama", "--strategy", "fast")])
 def test_usage_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
@@ -225,18 +324,30 @@ def test_steps_fit_the_groups(style: CapacityStrategy, replicas: int, routed: bo
 
 
 def test_an_lws_of_the_cluster_is_looked_at_and_nothing_is_written(world: World) -> None:
-    for each in (manifests.workload(), *manifests.traffic()):
-        kind = next(
-            known.resource
-            for known in world.server.served
-            if (known.resource.api_version, known.resource.kind) == (each["apiVersion"], each["kind"])
-        )
-        world.do(lambda kind=kind, each=each: world.server.create(kind, each))  # type: ignore[misc]
+    created(world, manifests.workload(), *manifests.traffic())
     result = world.run("init", "lws/llama")
     assert list(yaml.safe_load_all(result.stdout)) == list(yaml.safe_load_all(ROUTED))
     # In this world no Gateway speaks of the route.
     assert "as things are the controller would refuse a release: no Gateway accepts HTTPRoute llama" in result.stderr
     assert world.do(lambda: world.server.list(world.rollouts, "default")) == []
+
+
+def created(world: World, *objects: Object) -> None:
+    kinds = {(each.resource.api_version, each.resource.kind): each for each in world.server.served}
+    for each in objects:
+        kind = kinds[each["apiVersion"], each["kind"]]
+        world.do(lambda kind=kind, each=each: world.server.create(kind.resource, each))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("partition", [0, 2])
+def test_what_an_api_server_fills_in_is_no_mistake_of_a_manifest(world: World, partition: int) -> None:
+    lws = workload(rolloutStrategy={"rollingUpdateConfiguration": {"partition": partition}})
+    created(world, lws, *manifests.traffic(), autoscaler("llama"))
+    told = world.run("init", "lws/llama").stderr
+    assert "a release holds it, so that it removes no group" in told
+    assert "every apply of this manifest sets it back" not in told
+    assert ("remove partition from the manifest" in told) is (partition > 0)
+    assert "(:" not in told
 
 
 def test_an_lws_that_is_released_already_is_not_given_a_second_rollout(world: World) -> None:

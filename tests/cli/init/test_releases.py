@@ -12,13 +12,15 @@ from rollout_lws.api import Rollout
 from rollout_lws.api.validation import problems
 from rollout_lws.capacity import known
 from rollout_lws.cli.init.proposal import Proposal, propose
-from rollout_lws.cli.init.render import rollout
+from rollout_lws.cli.init.render import documents
+from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.store import Object
 from tests.cli.plan.snapshots import plan_of, snapshot
 from tests.scenarios.routed import PROVIDERS, Provider, create_provider
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
+KINDS = {each.kind: each for each in (ROLLOUTS, SERVICES)}
 
 
 @asynccontextmanager
@@ -38,10 +40,11 @@ async def running(replicas: int, by: Provider | None) -> AsyncIterator[World]:
         world.close()
 
 
-def applied(world: World, made: Proposal) -> Object:
+def applied(world: World, made: Proposal) -> list[Object]:
     """What is printed, created through the API server with all of its rules."""
-    found: Object = yaml.safe_load(rollout(made))
-    world.server.create(ROLLOUTS, found)
+    found = list(yaml.safe_load_all(documents(made)))
+    for each in found:
+        world.server.create(KINDS[each["kind"]], each)
     return found
 
 
@@ -64,7 +67,8 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
         made = propose(snapshot(world), NAME, STRATEGIES[strategy])
         assert made.routing.routes is (by is not None)
         found = applied(world, made)
-        assert problems(Rollout.model_validate(found).spec) == ()
+        assert [each["kind"] for each in found] == (["Rollout"] if by else ["Service", "Rollout"])
+        assert problems(Rollout.model_validate(found[-1]).spec) == ()
         world.start_controller()
         await world.until_state("Healthy")
         plan = plan_of(world)

@@ -18,6 +18,6 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             yield lws.manifest.found(
                 "LWS314",
                 ("spec", "replicas"),
-                f"{each.manifest.what} ({each.manifest.place}) sets the number of groups, and every apply of this"
+                f"{each.manifest.what_and_place} sets the number of groups, and every apply of this"
                 " manifest sets it back, also in the middle of a release: remove replicas from the manifest",
             )

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CORE_EVENTS, EVENTS, PODS, Resource
 from rollout_lws.sandbox.behaviours import events as recorded
 from rollout_lws.sandbox.behaviours.base import micro_time
+from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY, LOADING
 
 
 def record(world: World, resource: Resource, name: str, reason: str, note: str, **more: Any) -> str:
     """An Event of events.k8s.io about an object; its name."""
+    return str(world.do(lambda: record_here(world, resource, name, reason, note, **more))["metadata"]["name"])
+
+
+def record_here(world: World, resource: Resource, name: str, reason: str, note: str, **more: Any) -> Mapping[str, Any]:
+    """The same on the server's own thread."""
     about = {"metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}"}}
-
-    def make() -> Mapping[str, Any]:
-        create = recorded.event(resource, about, world.server.clock(), reason, note, reporter="kubelet", **more)
-        return world.server.create(EVENTS, dict(create.body))
-
-    return str(world.do(make)["metadata"]["name"])
+    create = recorded.event(resource, about, world.server.clock(), reason, note, reporter="kubelet", **more)
+    return world.server.create(EVENTS, dict(create.body))
 
 
 def count(world: World, name: str, times: int, last: str) -> None:
@@ -121,16 +127,83 @@ def test_following_survives_a_server_that_is_away_and_one_that_has_forgotten(
     world.do(lambda: faults.refuse(503, "watch", "events", nth=1))
     world.do(lambda: faults.refuse(410, "watch", "events", nth=2))
 
-    def happen() -> None:
-        about = {"metadata": {"name": "llama", "namespace": "default", "uid": "llama"}}
-        create = recorded.event(world.rollouts, about, world.server.clock(), "Completed", "done", reporter="us")
-        world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
-        world.server.create(EVENTS, dict(create.body))
-
-    world.on_request("watch", "events", happen, nth=3)
+    world.on_request("watch", "events", lambda: end(world), nth=3)
     result = world.run("events", "llama", "-w", "-o", "jsonl")
     assert [json.loads(line)["message"] for line in result.stdout.splitlines()] == ["done"]
     assert "trying again" in result.stderr
+
+
+def end(world: World) -> None:
+    """The release ends, and an Event tells so."""
+    world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
+    record_here(world, world.rollouts, "llama", "Completed", "done")
+
+
+def test_following_asks_a_busy_server_for_the_rollout_again_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollout_lws.cli.watch.cache.RECONNECT", 0.05)
+    world.release(**LOADING)
+    world.do(lambda: world.http.gate.faults.refuse(503, "*", "rollouts", nth=2, count=2))
+    world.on_request("watch", "events", lambda: end(world))
+    began = time.monotonic()
+    result = world.run("events", "llama", "-w", "-o", "jsonl")
+    assert time.monotonic() - began < 9
+    assert [json.loads(line)["message"] for line in result.stdout.splitlines()] == ["done"]
+    assert "currently unable to handle the request; trying again" in result.stderr
+
+
+def test_following_ends_when_the_rollout_may_not_be_watched(world: World) -> None:
+    world.release(**LOADING)
+    refusal = ApiError(403, "Forbidden", 'User "ann" cannot list resource "rollouts"')
+    world.do(lambda: world.http.gate.faults.add(Effect(refusal=refusal), "*", "rollouts", nth=2, count=None))
+    assert 'User "ann" cannot list' in str(world.run("events", "llama", "-w").exception)
+
+
+def test_following_ends_when_the_rollout_is_deleted(world: World) -> None:
+    world.release(**LOADING)
+
+    def happen() -> None:
+        record_here(world, PODS, "llama-0", "Killing", "stopping")
+        world.server.delete(world.rollouts, "default", "llama")
+
+    world.on_request("watch", "events", happen)
+    began = time.monotonic()
+    result = world.run("events", "llama", "-w", "-o", "jsonl")
+    assert time.monotonic() - began < 9
+    assert str(result.exception) == "rollout/llama was deleted while its Events were followed"
+    assert [json.loads(line)["reason"] for line in result.stdout.splitlines()] == ["Killing"]
+
+
+def test_a_namespace_with_many_events_of_others_is_never_in_memory_as_a_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollout_lws.cli.watch.cache.RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.access.transport._PAGE", "10")
+    world.release(**LOADING)
+    for number in range(25):
+        record(world, PODS, f"other-{number}", "Pulled", "of another LWS")
+    # The watch ends, and all Events are listed anew.
+    world.do(lambda: world.http.gate.faults.refuse(410, "watch", "events"))
+    world.on_request("watch", "events", lambda: end(world), nth=2)
+    sizes, kept = [], []
+    get, objects = Transport.get, WatchCache.objects
+
+    def counted(asked: Transport, path: str, **query: str) -> dict[str, Any]:
+        answer = get(asked, path, **query)
+        sizes.extend([len(answer.get("items") or ())] if path.endswith("/events") else ())
+        return answer
+
+    def looked(cache: WatchCache[Any]) -> list[Any] | None:
+        kept.append(objects(cache))
+        return kept[-1]
+
+    monkeypatch.setattr(Transport, "get", counted)
+    monkeypatch.setattr(WatchCache, "objects", looked)
+    result = world.run("events", "llama", "-w", "-o", "jsonl")
+    assert [json.loads(line)["message"] for line in result.stdout.splitlines()] == ["done"]
+    assert sizes[:6] == [10, 10, 5, 10, 10, 5]
+    assert max(len(each or ()) for each in kept) == 1
 
 
 def test_a_release_that_has_ended_is_not_followed(world: World) -> None:

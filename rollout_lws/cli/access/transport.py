@@ -30,6 +30,8 @@ Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
 #: Seconds after which a watch ends and is restarted, so that a dead connection is noticed.
 WATCH_SECONDS = 240
+#: Objects in each page of a list.
+_PAGE = "500"
 #: Retries at a busy server that sends Retry-After; kubectl makes as many.
 _REPEATS = 10
 #: Seconds before a retry when the server sends no Retry-After.
@@ -102,6 +104,16 @@ class Transport:
             if error.code != 404:
                 raise
             return None
+
+    def pages(self, path: str, **query: str) -> Iterator[Object]:
+        """A list in parts, so that a large one is never in memory as a whole; all have the first's resourceVersion."""
+        query |= {"limit": _PAGE}
+        while True:
+            page = self.get(path, **query)
+            yield page
+            if not page["metadata"].get("continue"):
+                return
+            query["continue"] = page["metadata"]["continue"]
 
     def serves(self, resource: Resource) -> bool:
         """Whether the cluster serves the kind; True when the user may not ask."""

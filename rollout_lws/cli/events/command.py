@@ -7,8 +7,9 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
@@ -20,20 +21,17 @@ from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name,
 from rollout_lws.cli.screen import has_colours
 from rollout_lws.cli.status.gate import has_ended, pinned_now
 from rollout_lws.cli.watch.cache import WatchCache
-from rollout_lws.cli.watch.stream import passes
-from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import CORE_EVENTS
+from rollout_lws.objects.resources import CORE_EVENTS, Resource
 from rollout_lws.traffic.registry import named_in, spec_of
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.services import canary_service_name
 
-#: Page size of the list of Events.
-_PAGE = "500"
-#: Seconds between checks whether the release has ended without an Event saying so.
-_LOOK_SECONDS = 10.0
+#: Seconds between looks at the clock while nothing changes.
+_TICK = 1.0
 #: Seconds to wait for the last Events of a release that has ended.
-_FAREWELL_SECONDS = 1.0
+_FAREWELL_SECONDS = 2.0
 
 
 @click.command()
@@ -51,14 +49,10 @@ def events(name: str, watch: bool, output: str, target: Target) -> None:
     rollout = fetch_rollout(transport, rollouts, name)
     scope = scope_of(rollout)
     known: dict[str, Happening] = {}
-    _tell(_new(_listed(transport), scope, known), output, following=watch)
+    found, version = _listed(transport, scope)
+    _tell(_new(found, known), output, following=watch)
     if watch:
-        pinned = pinned_now(transport, rollout)
-
-        def ended() -> bool:
-            return has_ended(fetch_rollout(transport, rollouts, name), pinned)
-
-        for each in _followed(transport, scope, known, ended):
+        for each in _followed(transport, rollouts, rollout, scope, known, version):
             _tell([each], output, following=True)
 
 
@@ -81,68 +75,70 @@ def _routing(said: Object) -> set[tuple[str, str]]:
     return found | {(ref.kind, written_name(spec, ref.name)) for spec, ref in known if spec is not None}
 
 
-def _listed(transport: Transport) -> Iterator[Object]:
-    """All Events of the namespace."""
-    query = {"limit": _PAGE}
-    while True:
-        answer = transport.get(CORE_EVENTS.path(transport.namespace), **query)
-        yield from answer.get("items") or ()
-        if not answer["metadata"].get("continue"):
-            return
-        query["continue"] = answer["metadata"]["continue"]
+def _listed(transport: Transport, scope: Scope) -> tuple[list[Happening], str]:
+    """The Events of the scope, and the resourceVersion to watch later ones from."""
+    # A field selector has no "or", so lists and watches cover the whole namespace.
+    found, version = list[Happening](), ""
+    for page in transport.pages(CORE_EVENTS.path(transport.namespace)):
+        version = version or str(page["metadata"]["resourceVersion"])
+        decoded = (_of_scope(scope, each) for each in page.get("items") or ())
+        found += [each for each in decoded if each is not None]
+    return found, version
 
 
-def _new(events: Iterable[Object], scope: Scope, known: dict[str, Happening]) -> list[Happening]:
-    """Events of the scope, by time, that are not ``known`` by UID, or whose series has a higher count; ``known`` is
-    brought up to date.
+def _of_scope(scope: Scope, event: Object) -> Happening | None:
+    """The Event, None for one of another release: a namespace has thousands of them, so no more of it is kept."""
+    about = event.get("involvedObject") or {}
+    return happening(event) if scope.has(str(about.get("kind")), str(about.get("name"))) else None
+
+
+def _new(found: Iterable[Happening], known: dict[str, Happening]) -> list[Happening]:
+    """Those that are not ``known`` by UID, or whose series has a higher count, by time; ``known`` is brought up to
+    date.
     """
-    found = []
-    for event in events:
-        about = event.get("involvedObject") or {}
-        if scope.has(str(about.get("kind")), str(about.get("name"))):
-            told, uid = happening(event), event["metadata"]["uid"]
-            before = known.get(uid)
-            if before is None or (before.count, before.last) < (told.count, told.last):
-                found.append(told)
-                known[uid] = told
-    return sorted(found, key=lambda each: each.last)
+    new = []
+    for told in found:
+        before = known.get(told.uid)
+        if before is None or (before.count, before.last) < (told.count, told.last):
+            new.append(told)
+            known[told.uid] = told
+    return sorted(new, key=lambda each: each.last)
 
 
 def _followed(
-    transport: Transport, scope: Scope, known: dict[str, Happening], ended: Callable[[], bool]
+    transport: Transport, rollouts: Resource, rollout: Object, scope: Scope, known: dict[str, Happening], version: str
 ) -> Iterator[Happening]:
-    """Events that are not ``known`` as they arrive, until ``ended``, which is asked after each Event about the Rollout
-    and every few seconds.
+    """Events after ``version`` that are not ``known``, as they arrive, until the release has ended. UsageError when the
+    Rollout is deleted; a permanent error from the server is raised unchanged.
     """
-    if ended():
+    pinned, meta = pinned_now(transport, rollout), rollout["metadata"]
+    if has_ended(rollout, pinned):
         return
-    changed = threading.Event()
-    # A field selector has no "or", so lists and watches cover the whole namespace.
-    cache: WatchCache[Object] = WatchCache(transport, CORE_EVENTS.path(transport.namespace), {}, dict, changed)
-    look, end = time.monotonic() + _LOOK_SECONDS, math.inf
+    changed, namespace = threading.Event(), transport.namespace
+    named = {"fieldSelector": f"metadata.name={meta['name']}"}
+    states: WatchCache[Object] = WatchCache(transport, rollouts.path(namespace), named, dict, changed)
+    log = WatchCache(transport, CORE_EVENTS.path(namespace), {}, partial(_of_scope, scope), changed, version)
+    end = math.inf
     try:
         while time.monotonic() < end:
-            changed.wait(min(look, end) - time.monotonic())
+            changed.wait(min(_TICK, end - time.monotonic()))
             changed.clear()
-            cache.report()
-            new = _new(cache.objects() or (), scope, known)
-            yield from new
-            if time.monotonic() >= look or any(told.about.startswith("Rollout/") for told in new):
-                look = time.monotonic() + _LOOK_SECONDS
-                if end == math.inf and _asked(ended):
-                    end = time.monotonic() + _FAREWELL_SECONDS
+            log.report()
+            states.report()
+            yield from _new(log.objects() or (), known)
+            found = states.objects()
+            if found is None or end < math.inf:
+                continue
+            state = next((each for each in found if each["metadata"]["uid"] == meta["uid"]), None)
+            if state is None:
+                raise UsageError(f"rollout/{meta['name']} was deleted while its Events were followed")
+            if has_ended(state, pinned):
+                end = time.monotonic() + _FAREWELL_SECONDS
     finally:
-        cache.stop()
-        cache.join()
-
-
-def _asked(ended: Callable[[], bool]) -> bool:
-    try:
-        return ended()
-    except (ApiError, Unreachable) as error:
-        if not passes(error):
-            raise
-        return False
+        for cache in (states, log):
+            cache.stop()
+        for cache in (states, log):
+            cache.join()
 
 
 # Printing

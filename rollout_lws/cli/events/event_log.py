@@ -45,7 +45,9 @@ class Told(CoreEvent, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """``count`` equal Events from ``first`` to ``last``; ``about`` is ``Kind/name``, ``by`` the reporting component."""
+    """``count`` equal Events from ``first`` to ``last``; ``uid`` is that of one of them, ``about`` is ``Kind/name`` and
+    ``by`` the reporting component.
+    """
 
     first: datetime
     last: datetime
@@ -55,6 +57,7 @@ class Happening:
     message: str
     count: int = 1
     by: str = ""
+    uid: str = ""
 
     @property
     def is_warning(self) -> bool:
@@ -91,6 +94,7 @@ def happening(event: Object) -> Happening:
         message=" ".join(plain(told.message).split()),
         count=max(series, told.count or 1),
         by=told.reporting_component or (told.source.component if told.source else ""),
+        uid=told.metadata.uid,
     )
 
 

@@ -20,8 +20,9 @@ _FAREWELL = 0.5
 
 
 class WatchCache(Generic[_Kind]):
-    """Objects under ``path`` that match ``query``, each converted by ``decode``.
+    """Objects under ``path`` that match ``query``, each converted by ``decode``; those that it makes None are left out.
 
+    With ``version``, a resourceVersion, only what changes after it, until a watch that broke needs a new list.
     ``changed`` is set for every change: of an object, of ``trouble`` (why the objects may be stale, "" while they are
     current), or of ``failure``, a permanent error.
     """
@@ -31,17 +32,18 @@ class WatchCache(Generic[_Kind]):
         transport: Transport,
         path: str,
         query: dict[str, str],
-        decode: Callable[[Object], _Kind],
+        decode: Callable[[Object], _Kind | None],
         changed: threading.Event,
+        version: str = "",
     ) -> None:
         self.trouble = self._reported = ""
         self.failure: RolloutLwsError | None = None
         self._transport = transport.twin()
         self._path, self._query, self._decode = path, query, decode
         self._changed = changed
-        self._objects: dict[str, _Kind] | None = None
+        self._objects: dict[str, _Kind] | None = {} if version else None
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"watch {path}", daemon=True)
+        self._thread = threading.Thread(target=self._keep, args=(version,), name=f"watch {path}", daemon=True)
         self._thread.start()
 
     def objects(self) -> list[_Kind] | None:
@@ -67,9 +69,8 @@ class WatchCache(Generic[_Kind]):
         if not self._thread.is_alive():
             self._transport.close()
 
-    def _keep(self) -> None:
+    def _keep(self, version: str) -> None:
         try:
-            version = ""
             while not self._stopped.is_set():
                 version = self._turn(version)
         except Exception as error:
@@ -99,12 +100,15 @@ class WatchCache(Generic[_Kind]):
             return ""
 
     def _list(self) -> str:
-        answer = self._transport.get(self._path, **self._query)
-        items = answer.get("items") or ()
-        self._objects = {each["metadata"]["uid"]: self._decode(each) for each in items}
+        found, version = dict[str, _Kind](), ""
+        for page in self._transport.pages(self._path, **self._query):
+            version = version or str(page["metadata"]["resourceVersion"])
+            decoded = ((each["metadata"]["uid"], self._decode(each)) for each in page.get("items") or ())
+            found |= {uid: each for uid, each in decoded if each is not None}
+        self._objects = found
         self.trouble = ""
         self._changed.set()
-        return str(answer["metadata"]["resourceVersion"])
+        return version
 
     def _watch(self, version: str) -> str:
         for event in self._transport.watch(self._path, version, None, **self._query):
@@ -112,12 +116,15 @@ class WatchCache(Generic[_Kind]):
             version = meta["resourceVersion"]
             if event["type"] == "BOOKMARK":
                 continue
+            found = None if event["type"] == "DELETED" else self._decode(event["object"])
+            if found is None and meta["uid"] not in (self._objects or {}):
+                continue
             # Each change makes a new dict, so that readers of the old one are not disturbed.
             objects = dict(self._objects or {})
-            if event["type"] == "DELETED":
-                objects.pop(meta["uid"], None)
+            if found is None:
+                del objects[meta["uid"]]
             else:
-                objects[meta["uid"]] = self._decode(event["object"])
+                objects[meta["uid"]] = found
             self._objects = objects
             self._changed.set()
         return version

@@ -10,6 +10,7 @@ from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.doctor.facts import Facts, PendingWrite
 from rollout_lws.cli.doctor.links import Link, Name, State
+from rollout_lws.objects.kueue import ORIGIN
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
@@ -25,10 +26,12 @@ from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, FieldRef, Verdict
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads
+from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.traffic.registry import SPECS
+from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.queueing import dispatch
 
 #: The link of the chain for each reason of a stalled Rollout.
 PLACE: dict[Reason, Name] = {
@@ -209,6 +212,13 @@ class Case:
     def is_on(self) -> bool:
         """Whether a release is in progress."""
         return self.d.status.phase == Phase.PROGRESSING
+
+    def runs_elsewhere(self, side: Workload) -> bool:
+        """Whether MultiKueue has the groups of this LWS scheduled and ready in another cluster; without the right to
+        read Workloads, whether the controller has found that.
+        """
+        unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.workload.metadata.labels
+        return dispatch(side, self.d.o.queues.dispatching) is not None or (unread and was_dispatched(self.d))
 
     # Phrases
 

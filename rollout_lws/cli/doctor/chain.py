@@ -15,7 +15,6 @@ from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.workload.facts import Facts as Workload
-from rollout_lws.workload.queueing import dispatch
 
 #: Links that break because something is missing.
 _BY_ABSENCE = (Name.GROUPS, Name.SERVICE, Name.ENDPOINTS)
@@ -49,8 +48,7 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
     found = found_in(case, side)
     of_containers = [each for each in found if each.trouble.reason not in UNMADE | UNPLACED | UNREADY]
     made = groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE])
-    if dispatch(side, case.d.o.queues.dispatching) is not None:
-        # What MultiKueue sends to another cluster is scheduled and ready there.
+    if case.runs_elsewhere(side):
         return (made, pods.containers(case, side, about, of_containers))
     return (
         made,

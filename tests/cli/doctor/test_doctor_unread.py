@@ -33,6 +33,7 @@ from tests.scenarios.kueue import GATED, condition, install, queue
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
+from tests.scenarios.test_multikueue import dispatched, dispatched_to_west
 from tests.scenarios.world import NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -115,6 +116,20 @@ async def test_what_a_queue_says_that_may_not_be_read_is_left_open(world: World)
     found = await links(world, lambda asked: asked == KUEUE_WORKLOADS)
     assert first(found, State.BROKEN) is None, told(found)
     assert {each.name for each in found if each.state is State.UNKNOWN} == {Name.CONTROLLER, Name.SCHEDULING}
+
+
+@pytest.mark.parametrize("unread", [(), (KUEUE_WORKLOADS,)])
+async def test_no_group_that_multikueue_has_sent_elsewhere_is_awaited_here(
+    world: World, unread: Sequence[Resource]
+) -> None:
+    await dispatched_to_west(world)
+    await world.sleep(10)
+    found = await links(world, unread.__contains__)
+    refused = first(found, State.BROKEN)
+    assert refused is not None
+    assert (refused.name, refused.found) == (Name.WORKLOAD, dispatched("cluster west"))
+    assert not {Name.SCHEDULING, Name.READINESS} & {each.name for each in found}, told(found)
+    assert {each.name for each in found if each.state is State.UNKNOWN} == ({Name.CONTROLLER} if unread else set())
 
 
 async def test_what_lws_can_do_is_seen_where_its_definition_may_not_be_read(world: World) -> None:

@@ -135,10 +135,17 @@ class Transport:
         """
         return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
 
-    def delete(self, path: str, uid: str = "") -> Object:
-        """With ``uid``, only that very object: another one of its name is a conflict."""
+    def delete(self, path: str, uid: str = "") -> Object | None:
+        """Delete the object; None when it is gone already. With ``uid``, only that very object: another one of its name
+        is a conflict.
+        """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-        return self._json("DELETE", path, {}, options if uid else None)
+        try:
+            return self._json("DELETE", path, {}, options if uid else None)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
 
     @property
     def cluster(self) -> str:

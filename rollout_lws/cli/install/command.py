@@ -8,6 +8,7 @@ import yaml
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.install import applying
+from rollout_lws.cli.install.inventory import starting
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.options import (
     DEFAULT_NAMESPACE,
@@ -17,7 +18,7 @@ from rollout_lws.cli.install.options import (
     Installation,
 )
 from rollout_lws.cli.install.rbac import CONTROLLER
-from rollout_lws.cli.install.waiting import wait
+from rollout_lws.cli.install.waiting import available, wait
 from rollout_lws.cli.options import with_target
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
@@ -75,9 +76,13 @@ def install(
         click.echo(yaml.safe_dump_all(objects(chosen), sort_keys=False), nl=False)
         return
     with Transport.to(target) as transport:
-        applying.install(transport, chosen, click.echo, _warn)
-        if timeout > 0 and replicas:
+        rights = applying.install(transport, chosen, click.echo, _warn)
+        if not replicas:
+            click.echo(f"no controller runs: {starting(chosen.namespace)} starts one")
+        elif timeout > 0:
             wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
+        if rights and available(transport, chosen.namespace, CONTROLLER):
+            applying.take(rights, click.echo)
 
 
 def _warn(text: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -52,6 +53,11 @@ def name_of(resource: Resource, obj: Object) -> str:
     """The name in kubectl's form: deployment.apps/name."""
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{obj['metadata']['name']}"
+
+
+def starting(namespace: str) -> str:
+    """The command that starts a controller whose Deployment is scaled to 0."""
+    return f"kubectl -n {namespace} scale deployment/{CONTROLLER} --replicas=1"
 
 
 def place_of(resource: Resource, obj: Object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.install.inventory import starting
 from rollout_lws.cli.install.manifests import SELECTOR
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.watch.cache import WatchCache
@@ -82,10 +83,17 @@ def _missing(deployment: Object, pods: Iterable[Object]) -> str:
     return "; ".join([missing, *refusals(deployment), *troubles(pods)]) if missing else ""
 
 
+def available(transport: Transport, namespace: str, name: str) -> bool:
+    """Whether the Deployment's latest spec is available now, and no pod of an older one is left."""
+    return not lacks(transport.get(DEPLOYMENTS.path(namespace, name)))
+
+
 def lacks(deployment: Object) -> str:
     """What a Deployment waits for, "" when its latest spec is available."""
     spec, status = deployment["spec"], deployment.get("status") or {}
     wanted = int(spec.get("replicas", 1))
+    if not wanted:
+        return f"it was scaled to 0: {starting(deployment['metadata']['namespace'])} starts it"
     if int(status.get("observedGeneration") or 0) < int(deployment["metadata"].get("generation") or 0):
         return "its controller has not seen it yet"
     updated = int(status.get("updatedReplicas") or 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
@@ -12,7 +11,7 @@ from rollout_lws.cli.install.manifests import PRODUCT, SELECTOR
 from rollout_lws.cli.install.ownership import flags, is_ours
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME, rollouts_of
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, detachments, revision
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Revisions, detachments, revision
 from rollout_lws.cli.uninstall.plan import Controller, Plan
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
@@ -52,10 +51,11 @@ def read(transport: Transport, group: str | None, namespace: str | None) -> Plan
     deployments = labelled(transport, DEPLOYMENTS)
     served = _served(definitions, group)
     workloads = {_place(each): each for each in listed(transport, LEADER_WORKER_SETS)}
+    seen = revisions(transport)
     leaving: list[Detachment] = []
     for each in served or _without_definitions(definitions, deployments, group):
         rollouts = listed(transport, rollouts_of(each)) if each in served else []
-        leaving += detachments(each, rollouts, workloads, partial(revisions, transport))
+        leaving += detachments(each, rollouts, workloads, seen)
     return Plan(
         tuple(leaving),
         _controller(transport, deployments, namespace),
@@ -93,18 +93,27 @@ def _without_definitions(
 def _controller(transport: Transport, deployments: Iterable[Object], asked: str | None) -> Controller:
     found = [each for each in deployments if each["metadata"]["name"] == CONTROLLER]
     places = [each["metadata"]["namespace"] for each in found]
+    where = " and ".join(places)
     if found and asked and asked not in places:
         raise UsageError(
-            f"nothing was changed: rollout-lws is installed in namespace {places[0]}, not {asked}: leave out -n, the"
+            f"nothing was changed: rollout-lws is installed in namespace {where}, not {asked}: leave out -n, the"
             " installation of a cluster is found by its labels"
         )
-    for each in found:
-        return Controller(
-            places[0],
-            CONTROLLER,
-            int((each.get("status") or {}).get("availableReplicas") or 0),
-            tuple(flags(each, "--namespace")),
+    if len(found) > 1 and not asked:
+        raise UsageError(
+            f"nothing was changed: deployment/{CONTROLLER} is in namespaces {where}, and a cluster has one"
+            " installation: delete the one that does not belong there, with --cascade=foreground, or name with -n the"
+            " one that is to let go of the Rollouts; then both are deleted"
         )
+    for each in found:
+        if asked in (None, each["metadata"]["namespace"]):
+            return Controller(
+                each["metadata"]["namespace"],
+                CONTROLLER,
+                int((each.get("status") or {}).get("availableReplicas") or 0),
+                int(each["spec"].get("replicas", 1)),
+                tuple(flags(each, "--namespace")),
+            )
     return Controller(next((each["metadata"]["namespace"] for each in leases(transport)), ""))
 
 
@@ -118,13 +127,16 @@ def _place(obj: Object) -> Place:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def revisions(transport: Transport, lws: Object) -> tuple[str, list[str]]:
-    """LWS's revision that the leader StatefulSet wants, "" without one, and those that leaders run now."""
-    namespace, name = _place(lws)
-    leader_set = transport.find(STATEFUL_SETS.path(namespace, name))
-    leaders = listed(transport, PODS, namespace, labelSelector=f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0")
-    running = [revision(pod) for pod in leaders if "deletionTimestamp" not in pod["metadata"]]
-    return revision(leader_set) if leader_set else "", running
+def revisions(transport: Transport, namespace: str = "", name: str = "") -> Revisions:
+    """Reads the revisions of all LWSs, or of one, by one list of each kind."""
+    of = f"{LWS_NAME}={name}" if name else LWS_NAME
+    wanted = {_place(each): revision(each) for each in listed(transport, STATEFUL_SETS, namespace, labelSelector=of)}
+    running: dict[Place, list[str]] = {}
+    for pod in listed(transport, PODS, namespace, labelSelector=f"{of},{LWS_WORKER_INDEX}=0"):
+        meta = pod["metadata"]
+        if "deletionTimestamp" not in meta:
+            running.setdefault((meta["namespace"], meta["labels"][LWS_NAME]), []).append(revision(pod))
+    return lambda lws: (wanted.get(_place(lws), ""), running.get(_place(lws), ()))
 
 
 # What deletes the rest

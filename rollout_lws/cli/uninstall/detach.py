@@ -60,14 +60,9 @@ def detach(session: Session, each: Detachment) -> Detachment | None:
 
 def _delete(session: Session, each: Detachment, rollout: Object) -> None:
     resource, began = rollouts_of(each.group), time.monotonic()
-    left: Object | None = None
-    try:
-        answered = session.transport.delete(resource.path(each.namespace, each.rollout), rollout["metadata"]["uid"])
-        # Of what has gone at once the answer is a Status, however short the wait is.
-        left = answered if answered.get("kind") == rollout["kind"] else None
-    except ApiError as error:
-        if error.code != 404:
-            raise
+    answered = session.transport.delete(resource.path(each.namespace, each.rollout), rollout["metadata"]["uid"])
+    # Of what has gone at once the answer is a Status, however short the wait is.
+    left = answered if answered is not None and answered.get("kind") == rollout["kind"] else None
     deadline, answer = began + session.patience, began + min(ANSWER, session.patience)
     left = None if left is None else _wait(session, resource, left, answer, _answered)
     if left is not None and not _answered(left):
@@ -122,7 +117,7 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
         body = None if lws is None else restoring_patch(typed(lws, LeaderWorkerSet), keys(each.group))
         if lws is None or body is None:
             return True
-        wanted, running = revisions(session.transport, lws)
+        wanted, running = revisions(session.transport, each.namespace, each.workload)(lws)
         roll = pending_roll(lws, each.group, wanted=wanted, running=running)
         if roll is not None and roll.version != agreed:
             if not session.agrees(each, roll):
@@ -133,7 +128,8 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
         try:
             session.transport.merge_patch(path, body)
         except ApiError as error:
-            if error.code != 409:
+            # Changed or deleted since it was read.
+            if error.code not in (404, 409):
                 raise
             continue
         what = rolling(roll) if roll is not None else "nothing rolls"

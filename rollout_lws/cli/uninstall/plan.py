@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rollout_lws.cli.install.inventory import starting
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.settings import DEFAULT_GUARD
@@ -17,12 +18,14 @@ PUT_BACK = "put the template of what runs back"
 @dataclass(frozen=True, slots=True)
 class Controller:
     """The controller's Deployment; ``name`` is "" when there is none, and ``namespace`` is then where controllers
-    elected a leader, if known. ``watched`` are the controller's namespaces, () for all.
+    elected a leader, if known. ``wanted`` and ``available`` are its replicas; ``watched`` are the controller's
+    namespaces, () for all.
     """
 
     namespace: str = ""
     name: str = ""
     available: int = 0
+    wanted: int = 1
     watched: tuple[str, ...] = ()
 
 
@@ -44,11 +47,14 @@ def refusal(plan: Plan) -> str:
     bound, at = [each for each in plan.detachments if each.finalizer], plan.controller
     if bound and at.name and not at.available:
         kubectl = f"kubectl -n {at.namespace}"
+        start = f"see {kubectl} describe deployments,pods"
+        if not at.wanted:
+            start = f"it is scaled to 0: {starting(at.namespace)}"
         return (
             f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and only a controller can"
-            f" restore what Rollouts have changed ({len(bound)} of them): see {kubectl} describe deployments,pods. If"
-            f" it can run there no more, {kubectl} delete deployment/{at.name} --cascade=foreground, let"
-            f" `{running(plan)}` run beside this command"
+            f" restore what Rollouts have changed ({len(bound)} of them): {start}. If it can run there no more,"
+            f" {kubectl} delete deployment/{at.name} --cascade=foreground, let `{running(plan)}` run beside this"
+            " command"
         )
     if plan.guarded and plan.detachments and not at.available:
         return (
@@ -84,6 +90,11 @@ def lines(plan: Plan) -> Iterator[str]:
             yield f"    {rolling(each.roll)}"
         if each.roll is not None and each.rollout:
             yield f"    to keep what runs, first: {keeping(each)}"
+    if not plan.controller.name and any(each.finalizer for each in plan.detachments):
+        yield (
+            "No Deployment of the controller is on this cluster: nothing lets go of these Rollouts unless one runs"
+            f" elsewhere: `{running(plan)}`"
+        )
 
 
 def title(each: Detachment) -> str:

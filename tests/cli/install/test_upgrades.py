@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
+
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     DEPLOYMENTS,
@@ -45,9 +47,34 @@ def test_what_another_namespace_has_under_our_names_stays(bare: World) -> None:
     assert not any("deleted" in line for line in told)
 
 
-def test_a_kind_that_the_cluster_does_not_serve_is_named_before_anything_is_written(bare: World) -> None:
-    assert "does not serve PodMonitor of monitoring.coreos.com/v1" in refused(bare, "--with", "pod-monitor")
-    assert NAME not in all_names(bare, DEPLOYMENTS)
+@pytest.mark.parametrize(
+    ("extras", "needed"),
+    [
+        (("guard", "pod-monitor"), "pod-monitor needs PodMonitor of monitoring.coreos.com/v1"),
+        (("service-monitor", "pod-monitor"), "pod-monitor needs PodMonitor of monitoring.coreos.com/v1"),
+        (("service-monitor",), "service-monitor needs ServiceMonitor of monitoring.coreos.com/v1"),
+    ],
+)
+def test_a_kind_that_the_cluster_does_not_serve_is_named_before_anything_is_written(
+    bare: World, extras: tuple[str, ...], needed: str
+) -> None:
+    told = refused(bare, *(flag for each in extras for flag in ("--with", each)))
+    extra = needed.partition(" ")[0]
+    assert told == (
+        f"nothing was changed: --with {needed}, which this cluster does not serve; the Prometheus operator brings it:"
+        f" install that first, or leave --with {extra} out"
+    )
+    assert HOME not in all_names(bare, NAMESPACES)
+
+
+def test_a_policy_that_kubernetes_does_not_know_is_named_before_anything_is_written(bare: World) -> None:
+    """Kubernetes 1.29 and before; the group is there for webhooks."""
+    bare.do(lambda: bare.server._served.pop(ADMISSION_POLICIES))
+    told = refused(bare, "--with", "pod-deletion-policy")
+    assert "--with pod-deletion-policy needs ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1" in told
+    assert "; Kubernetes 1.30 or newer brings it" in told
+    assert HOME not in all_names(bare, NAMESPACES)
+    install(bare)
 
 
 def test_what_helm_has_installed_is_left_to_helm(bare: World) -> None:

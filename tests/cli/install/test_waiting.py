@@ -161,3 +161,10 @@ def test_an_installation_without_a_replica_is_not_waited_for(bare: World) -> Non
     result = bare.run("install", "--image", IMAGE, "--replicas", "0")
     assert result.exit_code == 0
     assert "waiting" not in result.stdout
+    last = result.stdout.splitlines()[-1]
+    assert last == f"no controller runs: kubectl -n {HOME} scale deployment/{NAME} --replicas=1 starts one"
+
+
+def test_a_deployment_that_is_scaled_to_0_meanwhile_is_told_with_what_starts_it() -> None:
+    deployment = {"metadata": {"namespace": HOME, "generation": 1}, "spec": {"replicas": 0}, "status": RUNS}
+    assert lacks(deployment) == f"it was scaled to 0: kubectl -n {HOME} scale deployment/{NAME} --replicas=1 starts it"

@@ -162,6 +162,24 @@ def test_a_lease_of_a_home_that_was_left_goes_too(bare: World) -> None:
     assert everything(bare) == before
 
 
+def test_of_two_installations_none_is_chosen_but_by_name(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "another")
+    deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
+    create(bare, DEPLOYMENTS, CONTROLLER, "another", labels=OURS, spec=deployment["spec"])
+    before = everything(bare)
+    told = refused(bare, "--yes")
+    assert told.startswith(f"nothing was changed: deployment/{CONTROLLER} is in namespaces another and {HOME}, and")
+    assert "name with -n the one that is to let go of the Rollouts" in told
+    assert f"is installed in namespace another and {HOME}, not third" in refused(bare, "--yes", "-n", "third")
+    assert everything(bare) == before
+    for chosen in ("another", HOME):
+        commands = printed(uninstall(bare, "-n", chosen))
+        assert {
+            f"kubectl delete deployment.apps/{CONTROLLER} -n {each} --cascade=foreground" for each in ("another", HOME)
+        } <= {*commands}
+
+
 def test_a_deployment_of_another_name_is_no_controller_and_stays(bare: World) -> None:
     install(bare)
     create(bare, NAMESPACES, "another")

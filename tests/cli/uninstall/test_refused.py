@@ -14,8 +14,9 @@ import pytest
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.cli.uninstall.detach_plan import Detachment, detachments
 from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, running
-from rollout_lws.errors import RolloutLwsError
-from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS
+from rollout_lws.errors import ApiError, RolloutLwsError
+from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS, Resource
+from rollout_lws.sandbox.faults import Effect
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
 from tests.cli.conftest import World
@@ -31,15 +32,19 @@ def held(world: World, *, finalizer: bool = True, image: str = NEW, **marks: str
     """LWS and Rollout `llama` on a server where no controller runs, with a version that waits."""
     made = rollout(finalizer=finalizer)
     status = {"status": made.pop("status")}
-    created = world.do(partial(world.server.create, world.rollouts, made))
+    owner = world.do(partial(world.server.create, world.rollouts, made))
     world.do(partial(world.server.patch, world.rollouts, "default", "llama", status, subresource="status"))
-    workload = lws(by=created["metadata"]["uid"], image=image, **marks)
-    for member in ("uid", "resourceVersion"):
-        del workload["metadata"][member]
-    world.do(partial(world.server.create, LEADER_WORKER_SETS, workload))
+    workload = lws(by=owner["metadata"]["uid"], image=image, **marks)
+    world.do(partial(world.server.create, LEADER_WORKER_SETS, created(workload)))
     world.do(partial(world.server.create, STATEFUL_SETS, leader_set("rev-1" if not image else "rev-2")))
     for each in leaders(*["rev-1"] * 4):
         world.do(partial(world.server.create, PODS, each))
+
+
+def created(workload: Object) -> Object:
+    """As a client sends it."""
+    metadata = {key: value for key, value in workload["metadata"].items() if key not in ("uid", "resourceVersion")}
+    return {**workload, "metadata": metadata}
 
 
 def partition(world: World) -> int:
@@ -65,6 +70,72 @@ def test_a_controller_that_does_not_run_is_told_before_anything_is_changed(world
         " run beside this command"
     )
     assert everything(world) == before
+
+
+def test_a_controller_that_is_scaled_to_0_is_told_with_what_starts_it(world: World) -> None:
+    install(world, "--replicas", "0")
+    held(world)
+    told = refused(world, "--yes")
+    assert f": it is scaled to 0: kubectl -n {HOME} scale deployment/{CONTROLLER} --replicas=1. If it can run" in told
+
+
+def test_of_two_controllers_the_one_that_is_named_has_to_run(world: World) -> None:
+    install(world)
+    held(world)
+    world.do(lambda: world.server.create(NAMESPACES, {"metadata": {"name": "another"}}))
+    found = everything(world)[f"deployments.apps/{HOME}/{CONTROLLER}"]
+    meta = {"name": CONTROLLER, "namespace": "another", "labels": found["metadata"]["labels"]}
+    world.do(partial(world.server.create, DEPLOYMENTS, {"metadata": meta, "spec": found["spec"]}))
+    available(world, 1)
+    assert "(deployment/rollout-lws-controller in namespace another)" in refused(world, "--dry-run", "-n", "another")
+    assert world.run("uninstall", "--dry-run", "-n", HOME).exit_code == 0
+
+
+@pytest.mark.parametrize("finalizer", [True, False])
+def test_where_no_deployment_is_it_is_told_before_the_question(world: World, finalizer: bool) -> None:
+    held(world, finalizer=finalizer)
+    told = world.run("uninstall", "--dry-run").stdout.splitlines()
+    line = (
+        "No Deployment of the controller is on this cluster: nothing lets go of these Rollouts unless one runs"
+        " elsewhere: `rollout-lws controller`"
+    )
+    assert (line in told) == finalizer
+
+
+def test_the_versions_of_all_workloads_are_read_by_one_list_of_each_kind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(world)
+    for name in ("chat", "code"):
+        world.do(partial(world.server.create, LEADER_WORKER_SETS, created(lws(name, image=NEW, by="uid-gone"))))
+        world.do(partial(world.server.create, STATEFUL_SETS, leader_set("rev-2", name)))
+        for each in leaders(*["rev-1"] * 4, name=name):
+            world.do(partial(world.server.create, PODS, each))
+    read, listed = world.server.get, world.server.list
+    reads: list[Resource] = []
+
+    def get(resource: Resource, *arguments: Any) -> Any:
+        reads.append(resource)
+        return read(resource, *arguments)
+
+    def all_of(resource: Resource, *arguments: Any, **options: Any) -> Any:
+        reads.append(resource)
+        return listed(resource, *arguments, **options)
+
+    monkeypatch.setattr(world.server, "get", get)
+    monkeypatch.setattr(world.server, "list", all_of)
+    told = world.run("uninstall", "--dry-run").stdout
+    assert told.count("ROLLS in 4 groups") == 3
+    assert (reads.count(STATEFUL_SETS), reads.count(PODS)) == (1, 1)
+
+
+def test_a_workload_that_is_deleted_or_changed_while_its_hold_is_opened_is_read_again(world: World) -> None:
+    for code, reason in ((404, "NotFound"), (409, "Conflict")):
+        fault = Effect(refusal=ApiError(code, reason, "leaderworkersets"))
+        world.do(partial(world.http.gate.faults.add, fault, "patch", "leaderworkersets"))
+    held(world, finalizer=False)
+    uninstall(world)
+    assert partition(world) == 0
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
@@ -249,6 +320,7 @@ def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Pl
         (plan(available=0, finalizer=False), ""),
         (plan(), ""),
         (plan(available=0), "describe deployments,pods"),
+        (plan(available=0, wanted=0), "scale deployment/rollout-lws-controller --replicas=1"),
         (plan(available=1, watched=("default",)), ""),
         (plan(available=1, watched=("team-a", "team-b")), "watches namespace team-a and team-b only"),
     ],

@@ -27,7 +27,7 @@ HOSTILE = {
     "often": (HEAD + OFTEN, "its merges copy more than 1000000 values: write out what is meant"),
     "itself": (HEAD + "data: &d [*d]\n", "this anchor contains itself: write its value out"),
     "merges itself": (HEAD + "data: &d {<<: {<<: *d}}\n", "this mapping merges itself: write its value out"),
-    "nested": (HEAD + "data: " + "[" * 200_000, "is no YAML"),
+    "nested": (HEAD + "data: " + "[" * 200_000, "line 1: not YAML: it is nested more than 250 levels deep"),
     "nested well": (HEAD + "data: " + "[" * 3_000 + "]" * 3_000, "it is nested more than 250 levels deep"),
     "blocks": (HEAD + "data:\n  " + "- " * 100_000 + "a\n", "it is nested more than 250 levels deep"),
     "keys": (HEAD + "data:\n  " + "? " * 100_000 + "a\n", "it is nested more than 250 levels deep"),
@@ -87,6 +87,20 @@ def test_a_strange_file_is_read_as_kubectl_reads_it(text: str, read_as: object, 
     assert read_manifests([str(file)])[0]["a9"] == read_as
 
 
+def test_a_json_stream_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
+    """Objects without separators, tabs, characters beyond 16 bits; an error names the line of the file."""
+    first, second, third = (
+        '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "' + name + '"}}'
+        for name in ("a", "b", "\\ud83d\\ude00")
+    )
+    file = tmp_path / "stream.json"
+    file.write_text(f"{first}\n\t{second}{third}")
+    assert [each["metadata"]["name"] for each in read_manifests([str(file)])] == ["a", "b", "\N{GRINNING FACE}"]
+    file.write_text(f"{first}\n{second}\n---\n[")
+    with pytest.raises(UsageError, match=r"stream\.json, line 4: not YAML: "):
+        read_manifests([str(file)])
+
+
 @pytest.mark.timeout(20)
 def test_a_kubeconfig_is_read_by_the_same_rules(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
@@ -108,6 +122,8 @@ LONG = {
     "name": HEAD.replace("name: a", "name: " + "a-" * _MANY),
     "labels": HEAD.replace("name: a", "name: a, labels: {'" + "a." * _MANY + "/b': '" + "a-" * _MANY + "'}"),
     "nothing": "\x00" * _MANY,
+    "objects": "{}" * _MANY,
+    "directives": "%YAML 1.1\n" * _MANY,
 }
 
 

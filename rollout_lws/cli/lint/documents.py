@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,8 @@ import yaml
 
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
-from rollout_lws.cli.manifests import Object, Source
-from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, composed, mark_of
+from rollout_lws.cli.manifests import Object, Part, Source, Unreadable, parts, read_part
+from rollout_lws.objects.codec.yaml_nodes import Mark, composed, mark_of, quoted
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     POD_DISRUPTION_BUDGETS,
@@ -20,9 +19,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
-_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 LOOKED_AT = (SERVICES, *ROUTING_KINDS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS)
-_BYTE_ORDER = re.compile("^\ufeff", re.MULTILINE)
 #: A template expression on a line of its own, or as an unquoted value. The length limit keeps unclosed braces from
 #: being searched to the end of the file.
 _TEMPLATED = re.compile(
@@ -34,6 +31,7 @@ _OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout") + "|leaderworkerset",
 _KNOWN = re.compile(
     f"{_OURS.pattern}|" + _KIND.format("|".join((*(each.kind for each in LOOKED_AT), "ScaledObject"))), re.IGNORECASE
 )
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$", re.MULTILINE)
 _RENDER = (
     "this is a template of Helm or Jinja, not a manifest: lint what it renders,"
     " as in `helm template . | rollout-lws lint -f -`"
@@ -42,21 +40,20 @@ _RENDER = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One YAML document; ``above`` is the number of lines before it in the file."""
+    """One YAML document or JSON object."""
 
     file: str
-    above: int
+    part: Part
     root: yaml.Node
     value: Any
 
     def mark(self, path: Path) -> Mark:
-        found = mark_of(self.root, path)
-        return Mark(found.line + self.above, found.column)
+        return self.part.mark(mark_of(self.root, path))
 
 
 def without_file(value: Object) -> Document:
     """A document of one object that no file has."""
-    return Document("", 0, next(composed("{}")), value)
+    return Document("", Part(""), next(composed("{}")), value)
 
 
 def read(source: Source) -> tuple[list[Document], list[Finding]]:
@@ -68,63 +65,36 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
     if source.broken is not None:
         told = Finding(source.name, 1, source.broken + 1, "LWS001", "not UTF-8 text: save it as UTF-8")
         return [], [told] if _KNOWN.search(source.text) else []
-    templated = False
-    for above, text in _parts(source.text):
-        found, wrong = _part(source.name, above, text)
-        if wrong is None:
-            documents += found
+    for part in parts(source.text):
+        try:
+            documents += [Document(source.name, part, *each) for each in read_part(part, unique=True)]
             continue
-        braces = _template(text, wrong.line - above, wrong.column)
+        except Unreadable as error:
+            wrong, braces = error, _template(part.text, error.mark)
+        code, mark, message, signs = "LWS001", wrong.mark, str(wrong), _KNOWN
         if braces is not None:
             # Any other error in a template would stem from our reading it as YAML.
-            line, start = text.count("\n", 0, braces) + above + 1, text.rfind("\n", 0, braces)
-            if not templated and _OURS.search(text):
-                findings.append(Finding(source.name, line, braces - start, "LWS002", _RENDER))
-                templated = True
-        elif _KNOWN.search(text):
-            findings.append(wrong)
+            code, mark, message, signs = "LWS002", braces, _RENDER, _OURS
+        if signs.search(part.text) and not (braces and any(each.code == code for each in findings)):
+            place = part.mark(mark)
+            findings.append(Finding(source.name, place.line, place.column, code, message))
     return documents, findings
 
 
-def _template(text: str, line: int, column: int) -> int | None:
+def _template(text: str, error: Mark) -> Mark | None:
     """Position of the template braces that may have caused the YAML error at this place, None without any."""
-    broken = sum(map(len, text.splitlines(keepends=True)[: line - 1])) + column
-    found = _TEMPLATED.search(text)
-    return found.start("braces") if found and found.start("braces") <= broken else None
+    broken = sum(map(len, text.splitlines(keepends=True)[: error.line - 1])) + error.column
+    found = _TEMPLATED.search(_masked(text))
+    if found is None or found.start("braces") > broken:
+        return None
+    start = found.start("braces")
+    return Mark(text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
 
 
-def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The parts between separators, each with the number of lines before it."""
-    # Concatenated files may contain byte order marks in the middle.
-    text = _BYTE_ORDER.sub("", text)
-    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
-    above = 0
-    for before, start, end in zip([0, *starts], starts, [*starts[1:], len(text)], strict=False):
-        above, part = above + text.count("\n", before, start), text[start:end]
-        # JSON may be indented by tabs, and has no tabs within its strings.
-        is_json = part.removeprefix("---").lstrip()[:1] in ("{", "[")
-        yield above, part.replace("\t", " ") if is_json else part
-
-
-def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | None]:
-    found: list[Document] = []
-    try:
-        for root in composed(text):
-            found.append(Document(file, above, root, Reader(unique=True).value(root)))
-    except NotPlain as error:
-        return [], Finding(file, error.mark.line + above, error.mark.column, "LWS001", f"not a manifest: {error}")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = _inside(text, mark.line, mark.column) if mark else (0, 0)
-        said = " ".join(str(each) for each in (error.context, error.problem) if each)
-        return [], Finding(file, line + above + 1, column + 1, "LWS001", f"not YAML: {said or 'it cannot be read'}")
-    except (yaml.YAMLError, RecursionError) as error:
-        said = str(error).splitlines()[0]
-        return [], Finding(file, above + 1, 1, "LWS001", f"not YAML: {said}")
-    return found, None
-
-
-def _inside(text: str, line: int, column: int) -> tuple[int, int]:
-    """Move a position after the last line to the end of that line."""
-    lines = text.rstrip().splitlines() or [""]
-    return (line, column) if line < len(lines) else (len(lines) - 1, len(lines[-1]))
+def _masked(text: str) -> str:
+    """Blanks for quoted and block scalars and for comments, in which braces break no YAML."""
+    pieces, done = [], 0
+    for start, end in quoted(text):
+        pieces += [text[done:start], " " * (end - start)]
+        done = end
+    return _COMMENT.sub(lambda comment: " " * len(comment[0]), "".join((*pieces, text[done:])))

@@ -73,6 +73,11 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
         yield from found
         if body is None:
             broken.append(made)
+            if made.resource.kind == _ROLLOUT:
+                message = (
+                    f"{made.what} has errors: what the controller would refuse was not checked; correct them first"
+                )
+                yield made.found("LWS404", (), message)
         else:
             whole.append(Shaped(made, body))
     for namespace in sorted({each.manifest.namespace for each in whole}):

@@ -6,10 +6,12 @@ import difflib
 import re
 from typing import Any
 
+from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located, value_at, written
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
+from rollout_lws.objects.codec.durations import parse
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox.admission import defaults
 from rollout_lws.sandbox.behaviours.lws.admission import defaulted, validate
@@ -98,7 +100,18 @@ def _violated(made: Manifest, text: str) -> Finding:
         within = written(path[:-1]) or made.what
         return made.found("LWS103", path, f"{path[-1]} is missing in {within}: add it")
     said = _IN_BODY.sub("", why)
-    return made.found("LWS102", path, f"{written(path)}: {said[:1].lower()}{said[1:]}")
+    return made.found("LWS102", path, f"{written(path)}: {said[:1].lower()}{said[1:]}{_seconds(made, path)}")
+
+
+def _seconds(made: Manifest, path: Path) -> str:
+    """What to write instead of a duration, which other projects' fields take; "" for other values."""
+    name, value = str(path[-1]), value_at(made.body, path)
+    if made.resource.kind != rollouts().kind or not isinstance(value, str) or not re.search("duration|Seconds$", name):
+        return ""
+    try:
+        return f"; write whole seconds, {parse(value):.0f}"
+    except ValueError:
+        return "; write whole seconds"
 
 
 def _refused(made: Manifest, text: str) -> Finding:

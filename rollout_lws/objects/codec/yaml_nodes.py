@@ -73,6 +73,17 @@ def composed(text: str) -> Iterator[yaml.Node]:
         loader.dispose()
 
 
+def quoted(text: str) -> Iterator[tuple[int, int]]:
+    """Positions (from, to) of quoted and block scalars, up to where the text is no longer YAML."""
+    try:
+        check_yaml(text)
+        for token in yaml.scan(text, Loader=_Loader):
+            if isinstance(token, yaml.ScalarToken) and not token.plain:
+                yield token.start_mark.index, token.end_mark.index
+    except yaml.YAMLError:
+        return
+
+
 def values(text: str) -> list[Any]:
     """The non-empty documents of a text, as plain values; yaml.YAMLError where it is no longer YAML, NotPlain for
     values that JSON cannot represent and for anchors that expand to more than MOST_VALUES.

@@ -132,7 +132,12 @@ CASES: dict[str, tuple[str, str, str]] = {
     "text for a number": (
         "LWS102",
         plain("duration: 600", "»duration: 10m"),
-        'spec.strategy.canary.steps[1].pause.duration: must be of type integer: "string"',
+        'spec.strategy.canary.steps[1].pause.duration: must be of type integer: "string"; write whole seconds, 600',
+    ),
+    "text for seconds": (
+        "LWS102",
+        plain("  strategy:\n", "  strategy:\n    »minReadySeconds: soon\n"),
+        'spec.strategy.minReadySeconds: must be of type integer: "string"; write whole seconds',
     ),
     "a share that is none": (
         "LWS102",
@@ -568,6 +573,17 @@ CASES: dict[str, tuple[str, str, str]] = {
             "  »workloadRef:\n    apiVersion: apps/v1\n    kind: Deployment",
         ),
         "Rollout chat is one of OpenKruise Rollouts: it names a Deployment",
+    ),
+    "a Rollout with errors": (
+        "LWS404",
+        edited(
+            joined(PLAIN_ROLLOUT, LWS),
+            "apiVersion: rollouts",
+            "»apiVersion: rollouts",
+            "duration: 600",
+            "duration: 10m",
+        ),
+        "Rollout chat has errors: what the controller would refuse was not checked; correct them first",
     ),
     "an LWS with errors": (
         "LWS404",

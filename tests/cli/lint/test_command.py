@@ -51,10 +51,12 @@ def test_a_finding_is_a_line_and_the_counts_come_last(folder: Path) -> None:
     put(folder, rollout_yaml=BROKEN, lws_yaml=LWS)
     result = run("-f", "rollout.yaml", "-f", "lws.yaml")
     assert result.stdout == (
+        "rollout.yaml:1:1: note: Rollout chat has errors: what the controller would refuse was not checked; correct"
+        " them first [LWS404]\n"
         "rollout.yaml:17:13: error: spec.strategy.canary.steps[1].pause.duration: must be of type integer:"
-        ' "string" [LWS102]\n'
+        ' "string"; write whole seconds, 600 [LWS102]\n'
     )
-    assert result.stderr == "2 objects in 2 files: 1 error\n"
+    assert result.stderr == "2 objects in 2 files: 1 error, 1 note\n"
     assert result.exit_code == 1
 
 
@@ -121,12 +123,13 @@ def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
 
 def test_files_are_looked_at_in_the_order_in_which_they_are_named(folder: Path) -> None:
     put(folder, b_yaml=joined(BROKEN, LWS), a_yaml="kind: Rollout\na: [")
-    assert [line.partition(":")[0] for line in run("b.yaml", "a.yaml").stdout.splitlines()] == ["b.yaml", "a.yaml"]
+    told = run("b.yaml", "a.yaml").stdout.splitlines()
+    assert list(dict.fromkeys(line.partition(":")[0] for line in told)) == ["b.yaml", "a.yaml"]
 
 
 def test_standard_input_has_a_name() -> None:
     result = run("-f", "-", stdin=joined(BROKEN, LWS))
-    assert result.stdout.startswith("<stdin>:17:13: error: ")
+    assert "\n<stdin>:17:13: error: " in result.stdout
 
 
 def test_a_file_that_is_no_text_is_told_and_the_others_are_looked_at(folder: Path) -> None:
@@ -135,7 +138,7 @@ def test_a_file_that_is_no_text_is_told_and_the_others_are_looked_at(folder: Pat
     put(folder, b_yaml=joined(BROKEN, LWS))
     told = run("-f", ".").stdout.splitlines()
     assert told[0] == "a.yaml:1:17: error: not UTF-8 text: save it as UTF-8 [LWS001]"
-    assert told[1].startswith("b.yaml:17:13: error: ")
+    assert told[-1].startswith("b.yaml:17:13: error: ")
 
 
 def test_json_has_positions_too(folder: Path) -> None:
@@ -171,7 +174,7 @@ def test_a_program_reads_one_document(folder: Path) -> None:
 def test_github_gets_commands(folder: Path) -> None:
     (folder / "a,b.yaml").write_text(joined(edited(BROKEN, "pause: {}", "pause: {duration: 100%}"), LWS))
     lines = run("-f", "a,b.yaml", "-o", "github").stdout.splitlines()
-    assert lines[0].startswith(
+    assert lines[1].startswith(
         "::error file=a%2Cb.yaml,line=14,col=19,title=LWS102::spec.strategy.canary.steps[0].pause"
     )
     assert all(
@@ -192,7 +195,7 @@ def test_what_a_manifest_says_is_no_command_to_who_reads_of_it(folder: Path, for
 def test_our_kinds_are_those_of_the_group_that_is_named(folder: Path, group: str | None, found: int) -> None:
     put(folder, all_yaml=joined(edited(BROKEN, "rollouts.kruise.io", "rollouts.example.org"), LWS))
     result = run("-f", "all.yaml", *(("--api-group", group) if group else ()))
-    assert len(result.stdout.splitlines()) == found
+    assert result.stdout.count(" error: ") == found
 
 
 def test_a_rollout_for_a_deployment_is_refused_where_the_group_is_named(folder: Path) -> None:

@@ -60,7 +60,7 @@ def read(transport: Transport, group: str | None, namespace: str | None) -> Plan
         tuple(leaving),
         _controller(transport, deployments, namespace),
         _guarded(transport),
-        served,
+        our_groups(definitions),
         tuple(removal(transport, served)),
     )
 

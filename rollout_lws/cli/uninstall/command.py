@@ -76,7 +76,7 @@ def _refuse_rest(transport: Transport, plan: Plan) -> None:
         for each in listed(transport, kind)[:1]:
             raise RolloutLwsError(
                 f"{place_of(kind, each)} is there, so the controller and the definitions have to stay: was it made"
-                " anew? Run this command again"
+                " anew? Run this command again, without --api-group"
             )
 
 

@@ -234,6 +234,18 @@ def test_another_products_definitions_stay(bare: World) -> None:
     assert everything(bare) == before
 
 
+def test_rollouts_of_another_group_of_ours_keep_the_controller(bare: World) -> None:
+    for each in crd.render("rollouts.example.com"):
+        bare.do(partial(bare.server.create, CUSTOM_RESOURCE_DEFINITIONS, each))
+    install(bare)
+    body = {"metadata": {"name": "chat", "namespace": "default"}, "spec": rollout("chat")["spec"]}
+    bare.do(partial(bare.server.create, rollouts("rollouts.example.com"), body))
+    told = refused(bare, "--yes", "--api-group", "rollouts.kruise.io", kind=RolloutLwsError)
+    assert "rollout.rollouts.example.com/chat in namespace default is there, so the controller" in told
+    assert told.endswith("without --api-group")
+    leave(bare)
+
+
 def test_what_others_have_made_in_our_name_stays(bare: World) -> None:
     create(bare, CLUSTER_ROLES, "approvers", labels=OURS, rules=[])
     before = everything(bare)

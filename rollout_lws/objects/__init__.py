@@ -1,5 +1,7 @@
-"""Kubernetes objects as partial structs, each with only the members that rules read, and writes as values (``writes``).
+"""Kubernetes objects as partial structs, each with only the members that rules read, and writes as values.
 
-``resources`` has all kinds with their API paths, ``permissions`` what a 403 means, ``merge`` and ``json_patch`` how a
-patch changes an object.
+``resources`` has all kinds with their API paths, ``released`` the labels of the pods of each kind that can be released.
+Structs are in ``meta`` (metadata), ``workloads`` (StatefulSets, pods, endpoints, Events) and ``kueue``. ``writes`` are
+the requests that a decision asks for, ``json_patch`` computes patches, ``owners`` reads managedFields, ``permissions``
+explains a 403. Values and their encodings: ``quantities``, ``scaling``, ``spelling``, ``go_json`` and ``codec``.
 """

@@ -7,6 +7,9 @@ The hold has a rule of its own. Users, pipelines and jobs may apply a manifest w
 the controller restores the hold at once each time. Only a tool that watches the object resets it within seconds of our
 write, again and again; each round may restart a group, and it would never end. The controller backs off from such a
 tool, each time for longer.
+
+A write that the API server refuses is not a conflict: ``controller.apply`` stops there and retries with a new decision,
+and ``status.report`` makes the Rollout Stalled with the server's message.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """All routers of a Rollout. A Rollout may route through several objects; each gets the same split.
 
-A new kind of router is a class in ``ROUTERS`` and its ``RouterSpec`` in ``registry``.
+A further kind of router needs four entries: its ``Resource`` in ``objects.resources``; its field in ``TrafficRouting``
+(``api.rollout_spec``), with a line in ``any_router`` there; its ``RouterSpec`` in ``registry.SPECS``, which watches,
+rights and commands go by; and here its class in ``ROUTERS``, a ``WeightedRouter`` if its rules have weights.
 """
 
 from __future__ import annotations

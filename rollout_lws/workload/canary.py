@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rollout_lws.targets.target import Target
+from rollout_lws.targets.version import short_hash
 
 if TYPE_CHECKING:
     from rollout_lws.api.resources import Keys
-from typing import TYPE_CHECKING
-
-from rollout_lws.targets.version import short_hash
 
 _SUFFIX = "-canary"
 

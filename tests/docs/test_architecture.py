@@ -23,6 +23,11 @@ def test_every_package_has_its_line_and_no_other() -> None:
     assert sorted(_ROOMS.findall(PAGE.read_text())) == sorted(there)
 
 
+def test_every_package_below_them_is_named() -> None:
+    there = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "rollout_lws").rglob("*/__init__.py")}
+    assert there - set(_FILE.findall(PAGE.read_text())) == set()
+
+
 def test_files_that_are_named_are_there() -> None:
     named = _FILE.findall(PAGE.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []

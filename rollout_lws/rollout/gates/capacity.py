@@ -111,6 +111,7 @@ def _judge_crash_loops(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
 
 
 CAPACITY = Gate(StepState.STEP_UPGRADE, _judge)
-#: Passes when enough groups of the step are ready without counting those that keep restarting: a group in a crash loop
-#: looks ready between two crashes. When there are too many of them, the capacity gate's answer applies.
+#: Asked after ``CAPACITY``, which a group in a crash loop passes between two crashes. Passes when enough groups of the
+#: step are ready without those that keep restarting; else it waits, and fails for the reasons for which ``CAPACITY``
+#: does.
 CRASH_LOOPS = Gate(StepState.STEP_UPGRADE, _judge_crash_loops)

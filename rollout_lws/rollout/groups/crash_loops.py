@@ -1,5 +1,8 @@
 """Crash loops of groups, detected by the leaders' UIDs: LWS recreates a crashing group before CrashLoopBackOff shows.
 
+A group that keeps restarting does not count as ready, so its step waits. When there are more of them than
+failureThreshold tolerates, the step has failed: the release is stalled or aborted, as ``onFailure`` says.
+
 A group that was lost with its node, evicted or preempted has not failed: its leader's record is removed, and its
 replacement does not count as a restart. Groups that the release deletes lose their records with their ordinal or
 revision.

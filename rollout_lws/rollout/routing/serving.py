@@ -166,7 +166,10 @@ def groups_for_all(d: Draft) -> int:
 
 
 def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
-    """The part of ``split`` that both versions can carry."""
+    """The split to write for ``split``, and why it differs. If only one version serves, it gets all requests; if
+    neither does, routes stay as they are. A version that has stopped serving gets its weight back after a backoff, and
+    the new one gets 100 % only with as many ready groups as all requests need.
+    """
     record = d.status.traffic or TrafficRecord()
     new, stable = new_serves(d, facts), stable_serves(d, facts)
     if split.reaches_new and not new:

@@ -24,7 +24,9 @@ from rollout_lws.traffic.pools import unanswered
 
 
 def protect(d: Draft) -> Draft:
-    """Keeps requests from a version that does not serve while a release neither advances nor rolls back."""
+    """For passes in which the release neither advances nor rolls back: rewrites what others changed in routes and
+    selectors, and takes requests from a version that has stopped serving.
+    """
     match d.state:
         case Idle() | InSteps() | Detaching() | RollingBack(promotion=False):
             d, _ = keep(d)

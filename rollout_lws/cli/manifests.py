@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,26 +157,30 @@ def _inside(text: str, line: int, column: int) -> tuple[int, int]:
     return (line, column) if line < len(lines) else (len(lines) - 1, len(lines[-1]))
 
 
-def read_manifests(files: Sequence[str]) -> list[Object]:
+def read_manifests(files: Iterable[str]) -> list[Object]:
     """All objects in these YAML or JSON files, or directories of them, in order; UsageError names an invalid file."""
     found: list[Object] = []
-    read = [*sources(files)]
-    if files and not read:
-        raise UsageError(f"{', '.join(files)} holds no .yaml, .yml or .json file")
-    for source in read:
-        if source.broken is not None:
-            raise UsageError(f"{source.name} is no text: give a manifest in YAML or JSON")
-        for part in parts(source.text):
-            try:
-                documents = read_part(part)
-            except Unreadable as error:
-                raise UsageError(f"{source.name}, line {part.mark(error.mark).line}: {error}") from error
-            for _, document in documents:
-                is_list = isinstance(document, dict) and document.get("kind") == "List"
-                found += [
-                    _checked(item, source.name) for item in (document.get("items") or () if is_list else [document])
-                ]
+    for name in files:
+        read = [*sources([name])]
+        if not read:
+            raise UsageError(f"{name} holds no .yaml, .yml or .json file")
+        for source in read:
+            found += [_checked(each, source.name) for each in _objects(source)]
     return found
+
+
+def _objects(source: Source) -> Iterator[Any]:
+    if source.broken is not None:
+        raise UsageError(f"{source.name} is no text: give a manifest in YAML or JSON")
+    for part in parts(source.text):
+        try:
+            documents = read_part(part)
+        except Unreadable as error:
+            raise UsageError(f"{source.name}, line {part.mark(error.mark).line}: {error}") from error
+        for _, document in documents:
+            is_list = isinstance(document, dict) and document.get("kind") == "List"
+            items = document.get("items") or [] if is_list else [document]
+            yield from items if isinstance(items, list) else [document]
 
 
 def _checked(manifest: Any, file: str) -> Object:

@@ -45,6 +45,7 @@ HOSTILE = {
     "exponent": (HEAD + "data: 1e999", "cannot be read as float: quote it"),
     "infinite": (HEAD + "data: -.inf", "cannot be read as float: quote it"),
     "none": (HEAD + "data: .nan", "cannot be read as float: quote it"),
+    "items": ("kind: List\nitems: 5\n", "holds something that is no Kubernetes object"),
     "scalar": ("just text", "holds something that is no Kubernetes object"),
 }
 
@@ -99,6 +100,14 @@ def test_a_json_stream_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
     file.write_text(f"{first}\n{second}\n---\n[")
     with pytest.raises(UsageError, match=r"stream\.json, line 4: not YAML: "):
         read_manifests([str(file)])
+
+
+def test_an_empty_directory_beside_files_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(HEAD)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"empty holds no \.yaml, \.yml or \.json file"):
+        read_manifests([str(file), str(tmp_path / "empty")])
 
 
 @pytest.mark.timeout(20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import click
@@ -92,7 +93,7 @@ def _refusals(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], *, 
     ]
 
 
-def _advice(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], given: tuple[Object, ...]) -> list[str]:
+def _advice(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], given: tuple[Object, ...]) -> Iterator[str]:
     """Mistakes that ``lint`` finds in the proposal with the objects that it refers to."""
     live = given or [
         {**each, "apiVersion": resource.api_version, "kind": resource.kind}
@@ -105,11 +106,11 @@ def _advice(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], given
     lws = found.workload(LEADER_WORKER_SETS, made.workload)
     # An API server fills in replicas and partition 0, so its objects do not show whether a manifest states them.
     unknown = () if given else ("LWS314",) if lws and lws.strategy.partition else ("LWS305", "LWS314")
-    return [
-        each.message
-        for each in findings
-        if each.code > "LWS300" and each.severity is Severity.WARNING and each.code not in unknown
-    ]
+    for each in findings:
+        if each.severity is Severity.ERROR and each.code < "LWS200":
+            yield f"lint does not know {each.about} as it is, and looks for no mistakes in it: {each.message}"
+        elif each.severity is Severity.WARNING and each.code > "LWS300" and each.code not in unknown:
+            yield each.message
 
 
 def _concerns(live: Object, made: Proposal) -> bool:

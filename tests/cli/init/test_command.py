@@ -350,6 +350,15 @@ def test_what_an_api_server_fills_in_is_no_mistake_of_a_manifest(world: World, p
     assert "(:" not in told
 
 
+def test_what_lint_does_not_know_of_a_cluster_is_told(world: World) -> None:
+    strange = service("strange", app="other")
+    strange["metadata"]["namespace"], strange["spec"]["publishNotReadyAddresses"] = "default", "later"
+    created(world, manifests.workload(), *manifests.traffic(), strange)
+    told = world.run("init", "lws/llama").stderr
+    assert "lint does not know Service/strange as it is, and looks for no mistakes in it: spec.publish" in told
+    assert "leaders have no readinessProbe" in told
+
+
 def test_an_lws_that_is_released_already_is_not_given_a_second_rollout(world: World) -> None:
     world.release(**HEALTHY)
     result = world.run("init", "lws/llama")

@@ -83,4 +83,6 @@ def _listing(world: World, served: Resource) -> Listing:
     unknown = world.unknown(served)
     if unknown == "":
         return Listing.PENDING
-    return Listing.DONE if unknown is None and not world.unserved(served) else Listing.UNAVAILABLE
+    if world.unserved(served):
+        return Listing.UNAVAILABLE
+    return Listing.DONE if unknown is None else Listing.REFUSED

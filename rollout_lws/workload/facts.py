@@ -11,13 +11,14 @@ from rollout_lws.targets.target import Target, called
 
 
 class Listing(Enum):
-    """Whether Kueue's Workloads are known: all of them, not yet, or not at all, since the cluster serves none or RBAC
-    forbids listing them.
+    """Whether Kueue's Workloads are known: all of them, not yet, none since the cluster does not serve them, or not at
+    all since the list fails or RBAC forbids it.
     """
 
     DONE = "Done"
     PENDING = "Pending"
     UNAVAILABLE = "Unavailable"
+    REFUSED = "Refused"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -124,7 +124,7 @@ def queueing(facts: Facts, group: Group, now: datetime, before: Mapping[str, int
             return ended
     made = group.leader.metadata.creation_timestamp
     is_new = made is not None and now < made + SETTLES_IN
-    if not gated or (facts.listing is Listing.UNAVAILABLE and not is_new):
+    if not gated or (facts.listing in (Listing.UNAVAILABLE, Listing.REFUSED) and not is_new):
         return None
     if facts.listing is not Listing.DONE or (workload is None and is_new):
         return _on_its_way(called)

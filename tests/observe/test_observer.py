@@ -289,7 +289,7 @@ def test_admission_checks_are_pending_while_they_are_on_their_way_and_not_where_
     assert (queues.checks_pending, queues.dispatching) == (False, frozenset({"dispatch"}))
     assert not seen(namespace(kinds=kinds, refused={KUEUE_CHECKS: "forbidden"})).queues.checks_pending
     assert seen(namespace(refused={KUEUE_WORKLOADS: ""})).queues.listing is Listing.PENDING
-    assert seen(namespace(refused={KUEUE_WORKLOADS: "forbidden"})).queues.listing is Listing.UNAVAILABLE
+    assert seen(namespace(refused={KUEUE_WORKLOADS: "forbidden"})).queues.listing is Listing.REFUSED
 
 
 def test_history_is_what_this_very_rollout_owns() -> None:

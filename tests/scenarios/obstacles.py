@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, INGRESSES, LWS_WORKER_INDEX, SERVICES, Resource
+from rollout_lws.observe.cache_types import StoredObject
 from tests.scenarios.routed import INGRESS, SERVICE, make
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.world import KEYS, ROLLOUTS, World
@@ -68,6 +69,22 @@ def unserved(resource: Resource) -> Act:
     class Without(StoreWorld):
         def unserved(self, asked: Resource) -> bool:
             return asked == resource or super().unserved(asked)
+
+    def act(world: World) -> None:
+        world.view = Without(world.server)
+
+    return act
+
+
+def refused(resource: Resource) -> Act:
+    """The account may not list this kind."""
+
+    class Without(StoreWorld):
+        def every(self, asked: Resource) -> Iterable[StoredObject]:
+            return [] if asked == resource else super().every(asked)
+
+        def unknown(self, asked: Resource) -> str | None:
+            return super().unknown(asked) or (f"{asked} is forbidden" if asked == resource else None)
 
     def act(world: World) -> None:
         world.view = Without(world.server)

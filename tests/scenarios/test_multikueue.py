@@ -11,6 +11,7 @@ from rollout_lws.objects.resources import KUEUE_WORKLOADS, LEADER_WORKER_SETS, P
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.failures import apply
 from tests.scenarios.kueue import ADMITTED, GATED, condition, dispatching_check, in_cluster, install, queue
+from tests.scenarios.obstacles import refused, served, unserved
 from tests.scenarios.stories import CANARY, STEPS, at_rest
 from tests.scenarios.told import assert_stalled, assert_untouched, tells
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -209,6 +210,35 @@ async def test_leaders_that_kueue_lets_go_here_are_told_once(world: World) -> No
         world.delete(PODS, f"{NAME}-{group}")
     await world.until(lambda: "localPods" not in world.status, "gone")
     assert world.true_conditions["Stalled"]["message"] == dispatched("cluster west")
+
+
+NOT_LISTED = (
+    "LeaderWorkerSet llama was dispatched to another cluster by MultiKueue when Kueue's Workloads could be listed. They"
+    " cannot be listed now, so it is left alone: have the controller list workloads.kueue.x-k8s.io"
+    " (docs/missing-permissions.md)"
+)
+
+
+@tells({Reason.MULTIKUEUE: NOT_LISTED})
+async def test_a_controller_that_may_not_list_workloads_any_more_leaves_the_lws_alone(world: World) -> None:
+    await dispatched_to_west(world)
+    world.stop_controller()
+    refused(KUEUE_WORKLOADS)(world)
+    world.start_controller()
+    await world.sleep(20)
+    world.set_image("v2")
+    await world.sleep(20)
+    assert_stalled(world, Reason.MULTIKUEUE, NOT_LISTED, phase="Initial")
+    assert_untouched(world)
+    served(world)
+    await world.until(lambda: world.status.get("message") == dispatched("cluster west"), "known again")
+
+
+async def test_an_lws_is_adopted_when_kueue_is_gone(world: World) -> None:
+    await dispatched_to_west(world)
+    unserved(KUEUE_WORKLOADS)(world)
+    world.patch_rollout({"strategy": {"minReadySeconds": 1}})
+    await world.until_state("Healthy")
 
 
 async def test_an_lws_whose_cluster_is_lost_stays_refused(world: World) -> None:

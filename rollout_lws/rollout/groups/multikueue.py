@@ -13,7 +13,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.backoff import Wait
 from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft, Persist
-from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
+from rollout_lws.rollout.groups.watch_demand import needs_workloads, was_dispatched, workloads_pending
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN, dispatch, let_go, local_pods
@@ -40,7 +40,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
     """Refuses an LWS whose groups MultiKueue dispatches, or is about to dispatch, to another cluster."""
     found = dispatch(d.stable, d.o.queues.dispatching) if d.o.stable is not None else None
     if found is None:
-        return None
+        return _dispatched_before(d)
     name = d.stable.name
     plural = "s" if len(found.checks) > 1 else ""
     by = f"admission check{plural} {', '.join(found.checks)}" if found.checks else MULTIKUEUE
@@ -57,6 +57,19 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
         " here comes to all groups at once when the copy is recreated, which a single lost group can cause. To release"
         f" in steps, have the {d.kind} in each cluster, in a queue without that check: {_PAGE}{message}",
         FieldRef("metadata.labels", d.kind, name),
+    )
+
+
+def _dispatched_before(d: Draft) -> Refusal | None:
+    """Refuses an LWS that MultiKueue dispatched, as far as is known, while its Workloads cannot be listed."""
+    if d.o.stable is None or d.stable.listing is not Listing.REFUSED or not was_dispatched(d):
+        return None
+    return Refusal(
+        Reason.MULTIKUEUE,
+        f"{d.called} was dispatched to another cluster by MultiKueue when Kueue's Workloads could be listed. They"
+        f" cannot be listed now, so it is left alone: have the controller list {d.o.queues.served}"
+        " (docs/missing-permissions.md)",
+        FieldRef("metadata.labels", d.kind, d.stable.name),
     )
 
 

@@ -184,11 +184,13 @@ def _objects(source: Source) -> Iterator[Any]:
 
 
 def _checked(manifest: Any, file: str) -> Object:
-    named = isinstance(manifest, dict) and all(isinstance(manifest.get(key), str) for key in ("apiVersion", "kind"))
-    if not named or not isinstance(manifest.get("metadata"), dict) or not manifest["metadata"].get("name"):
+    meta = manifest.get("metadata") if isinstance(manifest, dict) else None
+    if not isinstance(meta, dict) or not all(
+        isinstance(each, str) and each for each in (manifest.get("apiVersion"), manifest.get("kind"), meta.get("name"))
+    ):
         raise UsageError(
-            f"{file} holds something that is no Kubernetes object: it needs apiVersion, kind, metadata.name"
+            f"{file} holds something that is no Kubernetes object: it needs texts as apiVersion, kind, metadata.name"
         )
     # The API server treats a null field as unset.
-    said = {name: value for name, value in manifest["metadata"].items() if value is not None}
+    said = {name: value for name, value in meta.items() if value is not None}
     return {**manifest, "metadata": said}

@@ -46,6 +46,10 @@ HOSTILE = {
     "infinite": (HEAD + "data: -.inf", "cannot be read as float: quote it"),
     "none": (HEAD + "data: .nan", "cannot be read as float: quote it"),
     "items": ("kind: List\nitems: 5\n", "holds something that is no Kubernetes object"),
+    "a number for a name": (
+        HEAD.replace("name: a", "name: 12"),
+        "it needs texts as apiVersion, kind, metadata.name",
+    ),
     "scalar": ("just text", "holds something that is no Kubernetes object"),
 }
 

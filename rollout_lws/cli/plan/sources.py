@@ -24,7 +24,9 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS,
 from rollout_lws.observe.assume import routed, running
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Snapshot
+from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.preflight import wrong_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,9 @@ def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, loa
     name = rollout["metadata"]["name"]
     workload = _checked(rollout).spec.workload_ref.name
     told = list(sources.told)
+    wrong = wrong_kind(Draft.of(_seen(after, name, now)))
+    if wrong is not None:
+        raise UsageError(f"rollout/{name} would be refused: {wrong.message}")
     if after.find(LEADER_WORKER_SETS, workload) is None:
         where = f"in namespace {sources.namespace}" if sources.asked else "in the files"
         what = f"LeaderWorkerSet {workload!r}, which is not {where}"

@@ -109,6 +109,12 @@ def test_every_example_can_be_planned(example: str) -> None:
     assert result.exit_code == 0
 
 
+def of_deployment() -> Object:
+    made = rollout()
+    made["spec"]["workloadRef"] |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    return made
+
+
 def strategy(**members: Any) -> Callable[[Object], None]:
     def edit(made: Object) -> None:
         made["spec"]["strategy"]["canary"].update(members)
@@ -253,6 +259,7 @@ def test_without_routing_it_is_told_whom_services_reach(selector: dict[str, str]
             (rollout() | {"spec": {"strategy": {"canary": {"steps": 3}}}}, manifests.workload()),
             "would be refused",
         ),
+        ((of_deployment(), manifests.workload()), "spec.workloadRef names apps/v1 Deployment; only leaderworkerset"),
     ],
 )
 def test_what_cannot_be_planned_is_said_in_a_line(objects: tuple[Object, ...], told: str) -> None:

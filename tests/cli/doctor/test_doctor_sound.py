@@ -14,6 +14,7 @@ from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.matrix import Moment
 from tests.scenarios.matrix_acts import Act
 from tests.scenarios.routed import BY_ROUTE, OTHERS, PROVIDERS, ROUTE, Provider, routed_at_rest
+from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
 from tests.scenarios.styles import Style
 from tests.scenarios.test_matrix import sample, tell
@@ -39,6 +40,22 @@ async def test_at_no_moment_of_a_release_that_goes_well_is_anything_broken(world
 async def test_nor_of_one_that_shares_requests(world: World, by: Provider) -> None:
     await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, by=by)
     await _goes_well(world)
+
+
+@pytest.mark.parametrize("style", EVERY_STYLE)
+async def test_nor_of_one_that_holds_an_autoscaler(world: World, style: str) -> None:
+    create_autoscaler(world)
+    await at_rest(world, *PROMOTED_STEPS, **STYLES[style])
+    await _goes_well(world)
+    await assert_whole(world)
+    await waiting_for_approval(world, "v3")
+    world.request("Abort")
+    while True:
+        held = next(each for each in await links(world) if each.name is Name.AUTOSCALER)
+        assert held.state is State.OK, held
+        if world.state == "Aborted":
+            break
+    assert held.found == "scales as its owner says"
 
 
 async def test_a_route_that_is_to_lose_its_only_annotation_is_looked_at_like_any_other(world: World) -> None:

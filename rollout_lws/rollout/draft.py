@@ -54,8 +54,8 @@ class Persist(Enum):
     AFTER_WRITES = auto()
     BEFORE_WRITES = auto()
     """Before the writes: the status must record what is about to be written, because a controller that restarts in
-    between would take it for a change of another writer and undo it. So when a step is entered, when a task of the
-    release's end begins, when the hold is released on request, and when an abort or a promotion is forced.
+    between would take it for a change of another writer and undo it. So in the passes that enter a step, begin a task
+    of the release's end, release the hold on request, or force an abort that has begun.
     """
     MAY_WAIT = auto()
     """The status describes a transient state: it is written only if that still holds after a second."""

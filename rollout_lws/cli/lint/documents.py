@@ -1,4 +1,4 @@
-"""Splits texts into YAML documents, as kubectl does: reports invalid ones and still returns the others."""
+"""Reads documents with the positions of their fields: reports texts that are no manifests and returns the others."""
 
 from __future__ import annotations
 

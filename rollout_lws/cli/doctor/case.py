@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
     LEADER_WORKER_SETS,
+    PODS,
     SERVICES,
     ObjectRef,
     Resource,
@@ -29,8 +30,11 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.routing.weights import settings, told
 from rollout_lws.traffic.registry import SPECS
+from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.queueing import dispatch
 
 #: The link of the chain for each reason of a stalled Rollout.
@@ -242,6 +246,31 @@ class Case:
             by_itself="the links after it are looked at all the same",
             next=(self.kubectl(f"auth can-i list {kind}"),),
         )
+
+    @property
+    def share(self) -> str:
+        """Of requests that go to the new version, as far as routers have accepted it."""
+        record = self.d.status.traffic
+        return record.applied.text if record is not None and record.applied is not None else told(ALL_STABLE)
+
+    def affected(self, link: Link) -> str:
+        """Which users a link that is not ok affects, by the groups that are ready and by where requests go."""
+        stable, name = self.facts.observation.stable, self.workload_name
+        if link.state in (State.OK, State.UNKNOWN):
+            return ""
+        if link.name in (Name.SERVICE, Name.ENDPOINTS, Name.ROUTE):
+            return f"users whose requests take it: {self.share} of all go to the new version"
+        if stable is None or PODS in self.facts.refused or self.runs_elsewhere(stable):
+            return f"not known: groups of {name} cannot be seen here"
+        asked = stable.workload.replicas
+        ready = sum(each.ready(self.now) for each in groups(stable) if 0 <= each.ordinal < asked)
+        routed = f"; {self.share} of requests go to the new version" if self.is_on and settings(self.d) else ""
+        standing = f"{ready} of {asked} groups of {name} are ready{routed}"
+        if not ready:
+            return f"all users: {standing}"
+        if ready < asked:
+            return f"users, as far as the other groups cannot carry the load: {standing}"
+        return f"no user yet: {standing}"
 
     def not_done(self, name: Name, about: str, refs: Iterable[ObjectRef], steps: tuple[str, ...]) -> Link | None:
         """The link as broken, when no controller makes a pending write to one of the objects ``refs``."""

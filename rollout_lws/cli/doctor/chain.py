@@ -36,7 +36,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     found += [*services.links(case), *routes.links(case), routes.autoscaler(case), rollout.release(case)]
     # Last, so that it hides nothing that is currently awaited.
     found.append(workload.own_surge(case))
-    there = [_held(case, each) for each in found if each is not None]
+    there = [_held(case, replace(each, affected=case.affected(each))) for each in found if each is not None]
     return tuple(sorted(there, key=lambda each: _ORDER[each.name]))
 
 

@@ -41,7 +41,8 @@ class Name(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Link:
     """``about`` is the object, as ``Kind/name``; ``found`` the finding. For a link that is not ok, ``by_itself`` says
-    what happens without intervention, and ``next`` lists complete commands to run.
+    what happens without intervention, ``next`` lists complete commands to run, and ``affected`` says which users have a
+    disadvantage now.
     """
 
     name: Name
@@ -50,6 +51,7 @@ class Link:
     found: str
     by_itself: str = ""
     next: tuple[str, ...] = ()
+    affected: str = ""
 
 
 def ok(name: Name, about: str, found: str) -> Link:

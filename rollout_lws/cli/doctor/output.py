@@ -21,7 +21,7 @@ def marked(links: Sequence[Link]) -> Link | None:
 
 
 def text(links: Sequence[Link], width: int) -> list[str]:
-    """One line per link, then the link to look at in three parts, and what could not be read. ``width`` is the
+    """One line per link, then the link to look at in four parts, and what could not be read. ``width`` is the
     terminal's, in columns; 0 never folds a line.
     """
     lines = table((f"{_MARKS[each.state]} {each.name}", each.about, _short(each.found)) for each in links)
@@ -31,7 +31,7 @@ def text(links: Sequence[Link], width: int) -> list[str]:
         ending = "Nothing that could be read is broken." if unknown else "Nothing is broken."
         return [*lines, "", ending, *_unread(links, width)]
     verb = "First broken link" if one.state is State.BROKEN else "Nothing is broken; what is waited for first"
-    parts = [("Cause", one.found), ("By itself", one.by_itself)]
+    parts = [("Cause", one.found), ("Affected", one.affected), ("By itself", one.by_itself)]
     told = [line for label, said in parts if said for line in _field(label, said, width)]
     commands = [f"{'Next' if not number else '':<{_LABEL}}{each}" for number, each in enumerate(one.next)]
     return [*lines, "", f"{verb}: {one.name} ({one.about})", *told, *commands, *_unread(links, width)]
@@ -50,6 +50,7 @@ def document(namespace: str, name: str, links: Sequence[Link]) -> dict[str, Any]
                 "state": each.state.value,
                 "object": each.about,
                 "found": each.found,
+                "affected": each.affected,
                 "byItself": each.by_itself,
                 "next": list(each.next),
             }

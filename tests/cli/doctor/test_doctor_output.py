@@ -1,4 +1,4 @@
-"""How a chain reads: a line a link, the one to look at in three parts, and a form for machines that stays."""
+"""How a chain reads: a line a link, the one to look at in four parts, and a form for machines that stays."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ BROKEN = Link(
     "pod llama-canary-0 (leader) container vllm: ImagePullBackOff: Back-off pulling image, and a long story besides",
     "the kubelet tries it again",
     ("kubectl describe pod llama-canary-0", "kubectl get events"),
+    "no user yet: 4 of 4 groups of llama are ready",
 )
 UNREAD = Link(
     Name.ENDPOINTS,
@@ -40,6 +41,7 @@ def test_the_first_broken_link_is_told_in_four_parts_and_what_waits_before_it_is
         "",
         "First broken link: containers (Pod/llama-canary-0)",
         f"Cause      {BROKEN.found}",
+        "Affected   no user yet: 4 of 4 groups of llama are ready",
         "By itself  the kubelet tries it again",
         "Next       kubectl describe pod llama-canary-0",
         "           kubectl get events",
@@ -79,6 +81,7 @@ def test_the_form_for_machines() -> None:
                 "state": "ok",
                 "object": "Rollout/llama",
                 "found": "for LeaderWorkerSet llama",
+                "affected": "",
                 "byItself": "",
                 "next": [],
             },
@@ -87,6 +90,7 @@ def test_the_form_for_machines() -> None:
                 "state": "broken",
                 "object": "Pod/llama-canary-0",
                 "found": BROKEN.found,
+                "affected": BROKEN.affected,
                 "byItself": BROKEN.by_itself,
                 "next": list(BROKEN.next),
             },

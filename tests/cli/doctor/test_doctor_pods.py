@@ -30,6 +30,7 @@ def assert_names(found: Link, name: Name, about: str, words: str) -> None:
     assert (found.name, found.about) == (name, about), found
     assert words in found.found, found
     assert found.by_itself, found
+    assert found.affected, found
     assert found.next, found
 
 
@@ -103,6 +104,7 @@ async def test_a_group_of_the_new_version_that_does_not_come(world: World, case:
         await waited_for(world, name, about, words)
     found = await broken(world)
     assert_names(found, name, about, words)
+    assert found.affected == "no user yet: 4 of 4 groups of llama are ready"
 
 
 async def waited_for(world: World, name: Name, about: str, words: str, seconds: float = ROOM_SECONDS) -> None:
@@ -267,6 +269,7 @@ async def test_a_group_that_nobody_makes(world: World) -> None:
         world.server.delete(PODS, NAMESPACE, name, grace_seconds=0)
     found = await broken(world)
     assert_names(found, Name.GROUPS, f"StatefulSet/{NAME}", f"pod {NAME}-1 is missing")
+    assert found.affected == "users, as far as the other groups cannot carry the load: 3 of 4 groups of llama are ready"
 
 
 async def test_a_pod_that_may_not_be_made(world: World) -> None:

@@ -223,7 +223,9 @@ async def test_what_breaks_in_a_release_is_named(
     world: World, happens: Callable[[World], Awaitable[None]], name: Name, about: str, words: str
 ) -> None:
     await happens(world)
-    assert_names(await named(world, name), name, about, words)
+    found = await named(world, name)
+    assert_names(found, name, about, words)
+    assert found.affected.endswith("of all go to the new version")
 
 
 async def test_with_a_controller_that_puts_things_back_the_first_broken_link_is_that_one(world: World) -> None:

@@ -12,7 +12,7 @@ from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, ObjectRef
 from rollout_lws.rollout.autoscaling import hpa_bounds
-from rollout_lws.rollout.routing.weights import settings, told, wanted_split
+from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
 from rollout_lws.traffic.facts import RoutingFacts
@@ -20,7 +20,7 @@ from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.route import weighted
 from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
-from rollout_lws.traffic.split import ALL_STABLE, Object
+from rollout_lws.traffic.split import Object
 
 #: Seconds within which a Gateway's controller processes a route change.
 TAKEN_UP_SECONDS = 30
@@ -68,9 +68,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: t
         waits = case.facts.is_fresh(state.objects[0].live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, by_itself, steps)
-    record = case.d.status.traffic
-    share = record.applied.text if record is not None and record.applied is not None else told(ALL_STABLE)
-    return ok(Name.ROUTE, about, f"accepted, with {share} of requests to the new version")
+    return ok(Name.ROUTE, about, f"accepted, with {case.share} of requests to the new version")
 
 
 def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:

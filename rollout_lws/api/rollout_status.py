@@ -295,10 +295,6 @@ class TrafficRecord(Model):
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
     """When the applied share was accepted, or the first one written; grace and drain run from here."""
-    listed_at: MicroTime | None = None
-    """When routes that had not named the new version's backend from the begin did so, with weight 0; grace before its
-    first share runs from here.
-    """
     conflicts: tuple[WriteConflict, ...] = ()
     """Foreign writes over ours, newest last."""
     stable_drained_at: MicroTime | None = None

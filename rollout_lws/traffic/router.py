@@ -50,8 +50,7 @@ class RouteState:
     """State of one routing object: the user's own, ``users``, and the ``objects`` that a release writes for it.
 
     ``weight`` is the percentage of requests that the release has the router send to the new version, 0 to 100, without
-    matches; ``reaches_canary`` says whether it sends any there. ``unlisted``: the object has to name the new version's
-    backend before it gives it any. The other fields are sentences that say what to do, ""
+    matches; ``reaches_canary`` says whether it sends any there. The other fields are sentences that say what to do, ""
     when all is well: ``missing`` is the user's object that does not exist, ``cut_off`` why the object sends the stable
     version no requests to split, where that does harm, ``unused`` why no weight counts as routed, whatever is written,
     and ``unaccepted`` why the object as it stands is not in use.
@@ -61,7 +60,6 @@ class RouteState:
     objects: tuple[Written, ...]
     reaches_canary: bool = False
     weight: int = 0
-    unlisted: bool = False
     missing: str = ""
     cut_off: str = ""
     unused: str = ""

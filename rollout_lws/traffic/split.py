@@ -21,26 +21,15 @@ class Split:
     weight: int = 0
     matches: tuple[HttpMatch, ...] = ()
     header_modifier: RequestHeaderModifier | None = None
-    listed: bool = False
-    """Whether routes are to name the new version's backend although no request reaches it yet. A weight or a match
-    names it anyway.
-    """
 
     @property
     def reaches_new(self) -> bool:
         """Whether any request can reach the new version."""
         return self.weight > 0 or bool(self.matches)
 
-    @property
-    def names_new(self) -> bool:
-        """Whether routes name the new version's backend."""
-        return self.reaches_new or self.listed
-
 
 #: Everything to the stable version.
 ALL_STABLE = Split()
-#: The same, with the new version's backend in the routes.
-LISTED = Split(listed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,14 +47,13 @@ class WeightedRouter:
             (Written(ref, live, modified, bool(self.rules.drifted(live, by, keys))),),
             weighted.reaches_new(live, by, keys),
             weighted.weight(live, by, keys),
-            unlisted=not modified,
             unused=self.rules.unused(live),
             unaccepted=self.rules.unaccepted(live, weighted.parents(live, by, keys)),
         )
 
     def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         live, by, keys = self._live, self.facts.by, self.facts.keys
-        if live is None or not (marks.read(live, by, keys) is not None or (checked and split.names_new)):
+        if live is None or not (marks.read(live, by, keys) is not None or (checked and split.reaches_new)):
             return ()
         after = self.rules.routed(live, by, keys, backends(self.facts.names), split)
         return patched(self.spec.resource, live, after, reason)

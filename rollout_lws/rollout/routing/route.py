@@ -33,7 +33,7 @@ from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
-from rollout_lws.traffic.router import Router, RouteState
+from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 
@@ -80,41 +80,37 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     missing = next(filter(None, (each.missing for each in states)), "")
     found = safe(d, facts, wanted)
     d, split, why = d.wake(found.until), found.split, found.why
-    if missing and split.names_new:
+    if missing and split.reaches_new:
         return d, Routed(False, f"{missing} does not exist: make it anew")
     cut_off = next(filter(None, (each.cut_off for each in states)), "")
-    if cut_off and split.names_new:
+    if cut_off and split.reaches_new:
         split, why = ALL_STABLE, cut_off
     unsaid = next((problem.message for each in every if (problem := each.check(split)) is not None), "")
     if unsaid:
         # The plan was edited during the release: the current weights stay until the user corrects it.
         return set_traffic(d, message=unsaid), Routed(False, unsaid)
-    unused = next(filter(None, (each.unused for each in states)), "") if split.names_new else ""
+    unused = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
     if unused and not any(each.modified for each in states):
         # Later passes ask the routers that accepted the route before our first write: there would be none.
         return set_traffic(d, desired=recorded(wanted), message=unused), Routed(False, unused)
-    refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.names_new else ""
+    refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
         return set_traffic(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
-    denied = pools.canary_denied(facts) if split.names_new else ""
+    denied = pools.canary_denied(facts) if split.reaches_new else ""
     if denied and not any(each.reaches_canary for each in states):
         return set_traffic(d, desired=recorded(wanted), message=denied), Routed(False, denied)
     if wanted.reaches_new:
         d, waits = _quarrelled(d, every, split)
         # A version that does not serve loses its traffic even if another manager keeps overwriting it.
-        if waits is not None and split.names_new:
+        if waits is not None and split.reaches_new:
             return set_traffic(d, message=waits.message), waits
     record = d.status.traffic or TrafficRecord()
-    given = split.reaches_new or record.since is not None
+    given = split.reaches_new or any(each.modified for each in states) or record.since is not None
     reached_new = any(each.reaches_canary for each in states)
     if d.step_is_new and record.since is None and _lacks(every, split):
         # If the status recorded the first weight and its write failed, another manager would seem to have removed it.
         return d, Routed(False, "the step is put on record first")
     d, writing = _write(d, every, split)
-    if split.listed:
-        d = set_traffic(d, desired=recorded(wanted), message=why)
-        d = set_traffic(d, listed_at=d.now) if writing else d
-        return d, Routed(False, why)
     if writing:
         withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
         lost = facts.names.canary_pool if withdrawn else facts.names.stable_pool
@@ -128,15 +124,15 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         again = reached_new and not split.reaches_new and record.applied == recorded(split)
         if record.since is None or again:
             d = set_traffic(d, since=d.now, applied=None)
-        d = d.persist_later(brief=_is_recorded(d, states) and not (why or again))
+        d = d.persist_later(brief=_is_recorded(d) and not (why or again))
         return d, Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in states)), "") or unused
     if split.reaches_new:
         refused = refused or pools.canary_unaccepted(facts)
-    if refused and given:
+    if refused:
         written = (written_lately(d, each.live) for state in states for each in state.objects)
         lately = (moment for moment in written if moment is not None)
-        d = d.brief_until(next(lately, None) if _is_recorded(d, states) and not unused else None)
+        d = d.brief_until(next(lately, None) if _is_recorded(d) and not unused else None)
         return set_traffic(d, desired=recorded(wanted), message=refused), Routed(False, refused)
     if given and record.applied != recorded(split):
         d = set_traffic(d, since=d.now, applied=recorded(split))
@@ -146,13 +142,10 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     return d, DONE if more or not why else Routed(False, why)
 
 
-def _is_recorded(d: Draft, states: tuple[RouteState, ...]) -> bool:
-    """True if it is known that this release wrote the routes, so that a removal can be noticed: by the stored status,
-    or by our annotation on each of them.
-    """
+def _is_recorded(d: Draft) -> bool:
+    """True if the stored status records that this release wrote a weight, so that a removal can be noticed."""
     before = d.o.rollout.status
-    stored = before is not None and before.traffic is not None and before.traffic.since is not None
-    return stored or all(each.modified for each in states)
+    return before is not None and before.traffic is not None and before.traffic.since is not None
 
 
 def _write(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, str]:
@@ -173,9 +166,8 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
     """Why a write conflict is not resolved yet; None if it is resolved now, or there is none."""
     record = d.status.traffic
     # Weights that the controller removed itself, even with the whole object, are no conflict.
-    given = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
-    listed = record is not None and record.listed_at is not None
-    written_before = (given or listed) and split.names_new
+    stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
+    written_before = stands and split.reaches_new
     for router in every:
         state = router.state
         for each in state.objects if not state.missing else ():

@@ -18,9 +18,8 @@ from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, settings,
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
-from rollout_lws.traffic.router import RouteState
 from rollout_lws.traffic.routers import routers
-from rollout_lws.traffic.split import ALL_STABLE, LISTED, Split
+from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.hold import standing_surge
 
 #: First and longest backoff, in seconds, before a version that stopped serving gets its weight back; it doubles.
@@ -76,12 +75,11 @@ class Safe:
     until: datetime | None = None
 
 
-def _not_yet(d: Draft, states: tuple[RouteState, ...]) -> Wait | None:
+def _not_yet(d: Draft) -> Wait | None:
     """Why a canary without weight gets none yet; None if it may get one.
 
-    Routers learn of its first endpoint, of its backend and of its weight separately, so they get their grace period in
-    between, and have to accept routes that name the backend. A canary that stopped serving before has to serve for
-    longer. Routers still know groups that are terminating.
+    Routers learn of its first endpoint and of its weight separately, so they get their grace period in between. A
+    canary that stopped serving before has to serve for longer. Routers still know groups that are terminating.
     """
     asked, flaps, endpoints = settings(d), d.status.flaps or 0, new_endpoints(d)
     if asked is None or not endpoints.exists:
@@ -93,15 +91,10 @@ def _not_yet(d: Draft, states: tuple[RouteState, ...]) -> Wait | None:
     seconds = float(asked.grace_period_seconds)
     if flaps:
         seconds = max(seconds, _ban(d))
-    served, listed = _served_since(d, endpoints), _listed_since(d, states)
-    since = max(filter(None, (served, listed)), default=None)
+    since = _served_since(d, endpoints)
     until = d.yet_to_come(since, seconds) if since is not None else None
     if until is None:
-        refused = next(filter(None, (each.unaccepted for each in states)), "")
-        unlisted = any(each.unlisted for each in states)
-        return (
-            Wait(refused or "routes name the new version before they give it requests") if refused or unlisted else None
-        )
+        return None
     again = " again, as it stopped serving before" if flaps else ""
     return Wait(f"the new version gets its share{again} at {until:%H:%M:%S} UTC", until)
 
@@ -118,15 +111,6 @@ def _served_since(d: Draft, endpoints: VersionEndpoints) -> datetime | None:
     lost = d.status.traffic.unanswered if d.status.traffic else None
     ready = min(endpoints.ready_since, default=None)
     return max(ready, lost) if ready is not None and lost is not None else ready
-
-
-def _listed_since(d: Draft, states: tuple[RouteState, ...]) -> datetime | None:
-    """Since when the routes name the canary's backend: from now on if one does not; None if they did from the begin of
-    the release, or need not.
-    """
-    if any(each.unlisted for each in states):
-        return d.now
-    return d.status.traffic.listed_at if d.status.traffic is not None else None
 
 
 def _kept(d: Draft) -> int:
@@ -193,12 +177,10 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
             return Safe(_as_written(split, facts), "neither version has a ready endpoint: shares stay as they are")
         refuses = unanswered(facts, facts.names.canary_pool)
         return Safe(ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits")
-    states = tuple(each.state for each in routers(facts))
-    if split.reaches_new and stable and not any(each.reaches_canary for each in states):
-        waits = _not_yet(d, states)
+    if split.reaches_new and stable and not any(each.state.reaches_canary for each in routers(facts)):
+        waits = _not_yet(d)
         if waits is not None:
-            lists = record.since is None or any(each.unlisted for each in states)
-            return Safe(LISTED if lists else ALL_STABLE, waits.message, waits.until)
+            return Safe(ALL_STABLE, waits.message, waits.until)
     if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
         refuses = unanswered(facts, facts.names.stable_pool)
         least = groups_for_all(d)

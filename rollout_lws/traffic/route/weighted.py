@@ -81,10 +81,8 @@ class WeightedRules:
     def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
         """The route with this Rollout's split.
 
-        The weight applies to the stable version's own part of a rule; where that is 0, the user's weights stay. With a
-        weight of 0 the new version's backend is there all the same: gateways that learn of routes and of backends
-        separately fail requests while they know a backend's share but not the backend. For each match, one rule is
-        appended per rule of the user's that serves the stable version.
+        The weight applies to the stable version's own part of a rule. Where that is 0, or the split's weight is 0, the
+        user's weights stay. For each match, one rule is appended per rule of the user's that serves the stable version.
         """
         known = _marks(live, keys)
         namespace = namespace_of(live)
@@ -95,7 +93,7 @@ class WeightedRules:
             parts = {uid: found for uid, found in rule.twins.items() if uid != by}
             taken = {index for found in parts.values() for index in found}
             ours = [at for at in _sharing(rule, backends.stable, namespace) if at not in taken]
-            if ours:
+            if split.weight and ours:
                 parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in ours}
             twins.append(parts)
             for each in _matched(rule, ours, backends.canary, split):

@@ -30,7 +30,7 @@ from rollout_lws.traffic.services import canary_service_name
 
 #: Seconds between looks at the clock while nothing changes.
 _TICK = 1.0
-#: Seconds to wait for the last Events of a release that has ended.
+#: Seconds to wait for the last Events of a release that has ended, or whose Rollout was deleted.
 _FAREWELL_SECONDS = 2.0
 
 
@@ -118,7 +118,7 @@ def _followed(
     named = {"fieldSelector": f"metadata.name={meta['name']}"}
     states: WatchCache[Object] = WatchCache(transport, rollouts.path(namespace), named, dict, changed)
     log = WatchCache(transport, CORE_EVENTS.path(namespace), {}, partial(_of_scope, scope), changed, version)
-    end = math.inf
+    end, deleted = math.inf, False
     try:
         while time.monotonic() < end:
             changed.wait(min(_TICK, end - time.monotonic()))
@@ -130,10 +130,11 @@ def _followed(
             if found is None or end < math.inf:
                 continue
             state = next((each for each in found if each["metadata"]["uid"] == meta["uid"]), None)
-            if state is None:
-                raise UsageError(f"rollout/{meta['name']} was deleted while its Events were followed")
-            if has_ended(state, pinned):
+            deleted = state is None
+            if state is None or has_ended(state, pinned):
                 end = time.monotonic() + _FAREWELL_SECONDS
+        if deleted:
+            raise UsageError(f"rollout/{meta['name']} was deleted while its Events were followed")
     finally:
         for cache in (states, log):
             cache.stop()

@@ -10,7 +10,7 @@ AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-chart e2e e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
+.PHONY: help install demo test test-long test-chart e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embe
 # Which variants are told changes with each commit, so that all are within a few of them.
 SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
 test: $(STAMP) ## all tests but the longer lanes, of stories with many variants some by SEED (about three minutes)
-	@$(BIN)/python -m pytest -m "not long and not e2e" -n 2 --seed '$(SEED)' $(if $(ALL),--each-change)
+	@$(BIN)/python -m pytest -m "not long and not e2e and not nodes" -n 2 --seed '$(SEED)' $(if $(ALL),--each-change)
 
 test-long: $(STAMP) ## the longer lanes, of each test one variant in four by SEED (ALL=1: all of them)
 	@$(BIN)/python -m pytest -m long -n 2 --seed '$(SEED)' $(if $(ALL),--each-change,--one-in 4)
@@ -55,6 +55,9 @@ endif
 
 e2e-tools: $(STAMP) ## build that control plane, once for each version (needs Go; some minutes, 2.5 GB of memory)
 	@$(BIN)/python -m tests.e2e.tools
+
+e2e-nodes: $(STAMP) ## releases on real nodes behind a real gateway, with users (root on Linux; ALL=1: all of them)
+	@ROLLOUT_LWS_E2E_ALL='$(ALL)' $(BIN)/python -m tests.nodes
 
 check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/ruff format --check .
@@ -106,6 +109,7 @@ lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip in
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:docs -c requirements/dev.txt -o requirements/docs.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:nodes -c requirements/dev.txt -o requirements/nodes.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:build -c requirements/dev.txt -o requirements/build.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:audit -c requirements/dev.txt -o requirements/audit.txt
 

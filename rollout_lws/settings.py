@@ -15,6 +15,8 @@ DEFAULT_LEASE = "rollout-lws-controller"
 #: The guard's webhook configurations and its Service.
 DEFAULT_GUARD = "rollout-lws-guard"
 LOG_FORMATS = ("text", "json")
+#: Ways to the metrics of pods.
+SCRAPE_THROUGH = ("pods", "api-server")
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _NAMESPACE = re.compile(_LABEL)
@@ -113,8 +115,9 @@ class Settings:
 
     ``namespaces`` are those whose Rollouts are managed, () means all. ``workers`` is the number of concurrent
     reconciles. ``request_timeout`` limits each request, in seconds; watches have their own deadlines. ``health`` and
-    ``metrics`` are None when switched off. ``election`` is None without leader election, ``guard`` None without the
-    admission webhook.
+    ``metrics`` are None when switched off. ``scrape_through`` is how pods' metrics are reached: at their addresses, or
+    through the API server for a controller outside of the cluster. ``election`` is None without leader election,
+    ``guard`` None without the admission webhook.
     """
 
     api_group: str = DEFAULT_API_GROUP
@@ -123,6 +126,7 @@ class Settings:
     request_timeout: float = 30.0
     health: Address | None = None
     metrics: Address | None = None
+    scrape_through: str = "pods"
     log_format: str = "text"
     kubeconfig: str | None = None
     context: str | None = None
@@ -137,6 +141,10 @@ class Settings:
         if self.request_timeout <= 0:
             raise UsageError(
                 f"--request-timeout {self.request_timeout:g} leaves no time: use a number of seconds above 0"
+            )
+        if self.scrape_through not in SCRAPE_THROUGH:
+            raise UsageError(
+                f"--scrape-through {self.scrape_through!r} is not known: use one of {', '.join(SCRAPE_THROUGH)}"
             )
         if self.log_format not in LOG_FORMATS:
             raise UsageError(f"--log-format {self.log_format!r} is not known: use one of {', '.join(LOG_FORMATS)}")

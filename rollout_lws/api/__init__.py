@@ -11,6 +11,7 @@ from rollout_lws.api.batch_release import (
     ReleaseBatch,
     ReleasePlan,
 )
+from rollout_lws.api.gate_spec import Analysis, MetricGate, PodMetrics, StepGate
 from rollout_lws.api.resources import Keys, batch_releases, keys, rollouts
 from rollout_lws.api.rollout_spec import (
     BlueGreenStrategy,
@@ -42,6 +43,7 @@ from rollout_lws.api.rollout_status import (
     EvictionRecord,
     FieldReference,
     FinalisingRecord,
+    GateRecord,
     GroupCount,
     GroupCounts,
     HoldConflict,
@@ -63,11 +65,13 @@ from rollout_lws.api.rollout_status import (
 )
 from rollout_lws.api.words import (
     ActionType,
+    AnsweredBy,
     BatchReleasePhase,
     BatchState,
     Capacity,
     ConditionType,
     FinalisingStep,
+    GateResult,
     OnFailure,
     Phase,
     ProgressingReason,

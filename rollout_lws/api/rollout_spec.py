@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from rollout_lws.api.base import Model
+from rollout_lws.api.gate_spec import Analysis, StepGate
 from rollout_lws.api.words import Capacity, OnFailure, Promotion
 
 Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$", max_length=4)]
@@ -91,7 +92,7 @@ class Pause(Model):
 
 
 class Step(Model):
-    """One step: groups of the new version, then traffic, then a pause."""
+    """One step: groups of the new version, then traffic, then gates and a pause."""
 
     replicas: IntOrPercent
     """Groups of the new version from this step on, cumulative: a count or "N%" of the LWS's replicas, rounded up; more
@@ -105,6 +106,8 @@ class Step(Model):
     """Requests that go to the new version whatever the share; at most 16."""
     request_header_modifier: RequestHeaderModifier | None = None
     """Headers changed on requests that go to the new version."""
+    gates: Annotated[tuple[StepGate, ...], Field(max_length=16)] = ()
+    """What the step has to pass before it ends, besides its pause; at most 16."""
     pause: Pause = Pause()
     """How the step ends; by default it waits for an approval."""
 
@@ -255,6 +258,14 @@ class Strategy(Model):
     """Seconds that a group must be ready before it counts; 0 by default."""
     on_failure: OnFailure | None = None
     """What happens when a release fails (deadline, crash loop): Pause (default) waits for a user, Abort rolls back."""
+
+    analysis: Analysis | None = None
+    """Where figures of gates come from; by default the leader pods' own metrics."""
+
+    @property
+    def source(self) -> Analysis:
+        """Where figures of gates come from."""
+        return self.analysis or Analysis()
 
     @property
     def style(self) -> StyleStrategy | None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rollout_lws.api.base import Metadata, MicroTime, Model, Percent, Tally, Time
 from rollout_lws.api.rollout_spec import RolloutSpec
-from rollout_lws.api.words import ActionType, Capacity, Phase, StepState
+from rollout_lws.api.words import ActionType, Capacity, GateResult, Phase, StepState
 from rollout_lws.objects.scaling import weight_text
 
 
@@ -188,6 +188,37 @@ class StepRecord(Model):
     """Windows opened by ordinal of the group."""
 
 
+class GateRecord(Model):
+    """A gate of the step that is on. Values are texts with their unit, like those of limits."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"name"})
+
+    name: str
+    """Name of the gate."""
+    hash: str = ""
+    """Hash of what it asks."""
+    result: GateResult | None = None
+    """Passed, Failed, Inconclusive, Error or Skipped; absent while it is measured."""
+    since: MicroTime | None = None
+    """Since when it is measured."""
+    finished_at: MicroTime | None = None
+    """When the result was there."""
+    value: str | None = None
+    """The new version's value."""
+    stable_value: str | None = None
+    """The stable version's value; absent unless the limit depends on it."""
+    limit: str | None = None
+    """The limit that stands."""
+    samples: Tally | None = None
+    """Completed requests of the new version, readings of a gauge."""
+    stable_samples: Tally | None = None
+    """The same of the stable version; absent unless the limit depends on it."""
+    message: str | None = None
+    """Why, in a sentence."""
+    by: str | None = None
+    """Who skipped it."""
+
+
 class FinalisingRecord(Model):
     """The end of a release."""
 
@@ -295,12 +326,20 @@ class TrafficRecord(Model):
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
     """When the applied share was accepted, or the first one written; grace and drain run from here."""
+    listed_at: MicroTime | None = None
+    """When a route was last made to name the new version's backend with weight 0 after the release's begin, because it
+    could not be written then or has lost the backend.
+    """
     conflicts: tuple[WriteConflict, ...] = ()
     """Foreign writes over ours, newest last."""
     stable_drained_at: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""
     last_pod_gone_at: MicroTime | None = None
     """Since when no pod of the version that left gets requests; pickers of pools get their grace from here."""
+    answered_by: str | None = None
+    """While no group of either version is ready as a whole: whose ready leaders requests can reach, ``Stable``,
+    ``New``, ``Both`` or ``Neither``. Absent while one is.
+    """
     unanswered: MicroTime | None = None
     """When a version lost its requests last because the endpoint picker of its pool did not answer."""
     unmanaged_backends: tuple[str, ...] = ()
@@ -387,13 +426,15 @@ class RequestedAction(Model):
     """What a person wants done; the controller does it, removes it and files it in lastAction."""
 
     type: ActionType
-    """Approve, Jump, Abort, Retry, PromoteFull, Pause or Resume."""
+    """Approve, Jump, Abort, Retry, PromoteFull, Pause, Resume or SkipGate."""
     id: str
     """Any text; an id that was filed is never run again."""
     to_step: int | None = None
     """Step to jump to."""
     force: bool | None = None
     """Abort without waiting for routers."""
+    gate: str | None = None
+    """Name of the gate to skip."""
     by: str | None = None
     """Who asks."""
     at: MicroTime | None = None
@@ -454,6 +495,8 @@ class RolloutStatus(Model):
     """How the release that is on makes its groups."""
     step: StepRecord | None = None
     """The step that is on."""
+    gates: Annotated[tuple[GateRecord, ...], Field(max_length=64)] = ()
+    """Gates of the step that is on, once its traffic is routed; the last step's until another release begins."""
     finalising: FinalisingRecord | None = None
     """The end of a release."""
     restarts: tuple[RestartRecord, ...] = ()

@@ -7,9 +7,11 @@ accepted by the schema (so that manifests stay portable) and refused here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rollout_lws.api.expressions import unclosed
+from rollout_lws.api.gate_rules import gate_problems
+from rollout_lws.api.gate_spec import Analysis
+from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
 from rollout_lws.api.words import Promotion
 from rollout_lws.objects.scaling import scaled
@@ -17,14 +19,6 @@ from rollout_lws.objects.scaling import scaled
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
 #: for fifty times as many. What is beyond is left to the router.
 MOST_EXPRESSED = 2**15
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """``path`` names the field, ``message`` says what is wrong and what to do."""
-
-    path: str
-    message: str
 
 
 def problems(spec: RolloutSpec) -> tuple[Problem, ...]:
@@ -40,20 +34,22 @@ def each_problem(spec: RolloutSpec) -> Iterator[Problem]:
             "spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps"
         )
     if strategy.blue_green is not None:
-        yield from _style(strategy.blue_green, "spec.strategy.blueGreen")
+        yield from _style(strategy.blue_green, strategy.source, "spec.strategy.blueGreen")
         if strategy.blue_green.promotion is Promotion.SWAP:
             yield Problem(
                 "spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field"
             )
     if strategy.canary is not None:
-        yield from _style(strategy.canary, "spec.strategy.canary")
+        yield from _style(strategy.canary, strategy.source, "spec.strategy.canary")
         yield from _capacity(strategy.canary, "spec.strategy.canary")
 
 
-def _style(style: StyleStrategy, at: str) -> Iterator[Problem]:
+def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Problem]:
     if not 1 <= len(style.steps) <= 50:
         yield Problem(f"{at}.steps", f"{len(style.steps)} steps: give 1 to 50")
     yield from _steps(style.steps, at, routed=bool(style.traffic_routings))
+    for index, step in enumerate(style.steps):
+        yield from _gates(step, analysis, f"{at}.steps[{index}]")
     if style.failure_threshold is not None:
         yield from _number(f"{at}.failureThreshold", style.failure_threshold, least=0)
     yield from _routings(style, at)
@@ -129,6 +125,17 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
                 f"{path}.{name}",
                 "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then"
                 " reach the new version through your own Service, in proportion to its groups",
+            )
+
+
+def _gates(step: Step, analysis: Analysis, at: str) -> Iterator[Problem]:
+    yield from gate_problems(step.gates, analysis, at)
+    for index, gate in enumerate(step.gates):
+        if gate.metric.max_to_stable is not None and step.traffic == "100%":
+            yield Problem(
+                f"{at}.gates[{index}].metric.maxToStable",
+                "the stable version gets no requests in this step, so there is nothing to compare with: use max, or"
+                " compare in a step before",
             )
 
 

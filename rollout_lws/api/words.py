@@ -95,6 +95,17 @@ class ActionType(StrEnum):
     PROMOTE_FULL = "PromoteFull"
     PAUSE = "Pause"
     RESUME = "Resume"
+    SKIP_GATE = "SkipGate"
+
+
+class GateResult(StrEnum):
+    """How a gate ended. Only Failed is the version's fault, and only Passed and Skipped let a step go on."""
+
+    PASSED = "Passed"
+    FAILED = "Failed"
+    INCONCLUSIVE = "Inconclusive"
+    ERROR = "Error"
+    SKIPPED = "Skipped"
 
 
 class SummaryState(StrEnum):
@@ -106,6 +117,7 @@ class SummaryState(StrEnum):
     LOADING = "Loading"
     ROUTING = "Routing"
     AWAITING_APPROVAL = "AwaitingApproval"
+    ANALYZING = "Analyzing"
     PAUSING = "Pausing"
     WAITING_FOR_QUOTA = "WaitingForQuota"
     WAITING_FOR_ACCELERATORS = "WaitingForAccelerators"
@@ -117,6 +129,15 @@ class SummaryState(StrEnum):
     HOLD_RELEASED = "HoldReleased"
     DISABLED = "Disabled"
     TERMINATING = "Terminating"
+
+
+class AnsweredBy(StrEnum):
+    """Whose ready leaders requests can reach, while no group of either version is ready as a whole."""
+
+    STABLE = "Stable"
+    NEW = "New"
+    BOTH = "Both"
+    NEITHER = "Neither"
 
 
 class BatchReleasePhase(StrEnum):

@@ -9,7 +9,7 @@ import click
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
-from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, Address, Election, Guard, Settings
+from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, SCRAPE_THROUGH, Address, Election, Guard, Settings
 
 
 @click.command()
@@ -22,6 +22,13 @@ from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, Address, Election, 
 @click.option("--metrics-bind-address", default=":8080", show_default=True, metavar="ADDRESS", help="0 for none.")
 @click.option(
     "--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS", help="0 switches it off."
+)
+@click.option(
+    "--scrape-through",
+    type=click.Choice(SCRAPE_THROUGH),
+    default="pods",
+    show_default=True,
+    help="How gates reach the metrics of pods.",
 )
 @click.option(
     "--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Form of log lines."
@@ -56,6 +63,7 @@ def controller(
     request_timeout: float | None,
     metrics_bind_address: str,
     health_probe_bind_address: str,
+    scrape_through: str,
     log_format: str,
     leader_elect: bool,
     leader_elect_resource_namespace: str | None,
@@ -84,6 +92,7 @@ def controller(
             request_timeout=request_timeout or before.get("request_timeout") or 30.0,
             health=Address.parse(health_probe_bind_address, "--health-probe-bind-address"),
             metrics=Address.parse(metrics_bind_address, "--metrics-bind-address"),
+            scrape_through=scrape_through,
             log_format=log_format,
             kubeconfig=kubeconfig or before.get("kubeconfig"),
             context=context or before.get("context"),

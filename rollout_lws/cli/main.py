@@ -52,6 +52,7 @@ COMMANDS = {
     "restart": Entry("actions.edits", "restart", "Release the same version once more."),
     "resume": Entry("actions.command", "resume", "Go on with a release that was paused."),
     "retry": Entry("actions.command", "retry", "Release the aborted version again."),
+    "skip": Entry("actions.command", "skip", "Pass a gate of the current step by hand."),
     "sandbox": Entry("sandbox.command", "sandbox", "Run a cluster in one process, for kubectl and for trying things."),
     "set": Entry("actions.edits", "set_", "Change a container's image."),
     "status": Entry("status.command", "status", "Wait for a release and return its outcome as an exit code."),

@@ -15,8 +15,10 @@ from rollout_lws.controller.cached_world import CachedWorld
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
+from rollout_lws.controller.measuring import Measuring
 from rollout_lws.controller.on_demand_watches import EXPLAINING, OnDemandWatches, end, kind_of, pods_of, slices_of
 from rollout_lws.controller.reconciler import Key, Reconciler
+from rollout_lws.controller.scraping import PodScraper, ProxyScraper
 from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck
 from rollout_lws.controller.startup_metrics import StartupMetrics
 from rollout_lws.kube.client import Client
@@ -77,6 +79,8 @@ class Controller:
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
         self._definitions.on_change(self._all_again)
+        scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
+        self._measuring = Measuring(scraper, clock, self._start, self._wake)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
         self._workers = settings.workers
         self._reconciler = Reconciler(
@@ -222,6 +226,7 @@ class Controller:
             await self._slices.close()
             for kind in self._kinds.values():
                 await kind.close()
+            await self._measuring.close()
             await self._events.close()
 
     def _wake(self, key: Key) -> None:
@@ -234,12 +239,20 @@ class Controller:
 
     def _world(self, namespace: str) -> CachedWorld:
         return CachedWorld(
-            self._keys, namespace, self._scope(namespace), self._pods, self._slices, self._kinds, self._capabilities()
+            self._keys,
+            namespace,
+            self._scope(namespace),
+            self._pods,
+            self._slices,
+            self._kinds,
+            self._measuring,
+            self._capabilities(),
         )
 
     async def _want(self, key: Key, wanted: Wanted) -> None:
         await self._pods.want(key, wanted.pods)
         await self._slices.want(key, wanted.endpoints)
+        await self._measuring.want(key, wanted.measurements)
         for resource, watches in self._kinds.items():
             await watches.want(key, ("",) if resource in wanted.kinds else ())
 

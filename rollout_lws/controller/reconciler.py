@@ -132,7 +132,7 @@ class Reconciler:
         self.metrics.reconciles.labels("ok").inc()
 
     def _count(self, write: Write) -> None:
-        self.metrics.writes.labels(apply.verb(write), str(write.resource)).inc()
+        self.metrics.wrote(apply.verb(write), write.resource)
 
     async def _let_go(self, key: Key) -> None:
         self.queue.forget(key)

@@ -7,6 +7,7 @@ approvals, and the seconds that LWS, routers and terminating pods take.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -145,10 +146,12 @@ class _Course:
             windows=windows,
             rounds=rounds,
             loads=made,
+            disrupted=made if self.strategy.updates_regular else 0,
             seconds=seconds,
             approval=pause is None and not promotes,
             back_loads=back,
             back_seconds=self._back(back, rest.share),
+            back_disrupted=self._back_disrupted(new, rest.share),
         )
         return row, replace(self, now=rest, clock=self.clock + seconds)
 
@@ -166,21 +169,44 @@ class _Course:
             return self._even(new, stable)
         return self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas))
 
-    def _back(self, groups: int, share: Fraction) -> float:
-        """Seconds until so many updated groups are rolled back and ready: batch by batch, until the others can carry
-        all requests; then the rest is drained and goes together.
+    def _batches_back(self, groups: int, share: Fraction) -> Iterator[tuple[int, float, bool]]:
+        """Batches in which so many updated groups are rolled back: groups, the seconds that routers and running
+        requests take before, and whether the groups are emptied then. One batch after the other, until the others can
+        carry all requests; then the new version has none, and the rest goes together.
         """
-        seconds, stable = 0.0, self.replicas - groups
-        routing = self.routing if share else None
+        stable, withdrawn = self.replicas - groups, False
         while groups:
-            at_once = self._batch_size
-            if routing is not None:
-                seconds += routing.grace_period_seconds
-                if stable * MOST >= self.replicas and not self.given.unlisted:
-                    seconds, at_once = seconds + routing.drain_seconds, groups
-            seconds += self.unit
-            groups, stable = groups - min(at_once, groups), stable + min(at_once, groups)
-        return seconds
+            waited = 0.0
+            if self.routing and share and not withdrawn:
+                withdrawn = stable * MOST >= self.replicas
+                waited = self.routing.grace_period_seconds + (self.routing.drain_seconds if withdrawn else 0)
+            emptied = withdrawn and not self.given.unlisted
+            batch = groups if emptied else min(self._batch_size, groups)
+            yield batch, waited, emptied
+            groups, stable = groups - batch, stable + batch
+
+    def _back(self, groups: int, share: Fraction) -> float:
+        """Seconds until so many updated groups are rolled back and ready."""
+        return sum(waited + self.unit for _, waited, _ in self._batches_back(groups, share))
+
+    def _back_disrupted(self, new: int, share: Fraction) -> int:
+        """Groups of the new version that a rollback deletes while they receive requests."""
+        if self.routing and not self.given.unlisted and (not share or not self.strategy.updates_regular):
+            return 0
+        if self.strategy.updates_regular:
+            return sum(batch for batch, _, emptied in self._batches_back(new, share) if not emptied)
+        return new if self._reached_past_routes else 0
+
+    @property
+    def _reached_past_routes(self) -> bool:
+        """Whether requests reach groups beyond R without a weight."""
+        if self.strategy.one_workload:
+            return self.routing is None or self.given.unlisted
+        return self.routing is None and self.given.reached
+
+    def _ending(self, new: int) -> int:
+        """Groups beyond R that receive requests until the promotion deletes them."""
+        return self.strategy.extra(new) if self.strategy.surges or self._reached_past_routes else 0
 
     def _rounds_back(self, groups: int) -> int:
         """Consecutive startups until so many updated groups are rolled back."""
@@ -225,10 +251,12 @@ class _Course:
             windows=rounds,
             rounds=rounds + min(grown, 1),
             loads=renewed + grown,
+            disrupted=0 if emptied else renewed + self._ending(new),
             seconds=waited + self._around(down.share, rounds, takes_over, waited) + rounds * self.unit,
             approval=False,
             back_loads=self.replicas,
             back_seconds=(1 if emptied else self._rounds_back(self.replicas)) * self.unit,
+            back_disrupted=0 if emptied else self.replicas + self._ending(new),
         )
 
     def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:

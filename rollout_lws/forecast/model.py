@@ -56,6 +56,10 @@ class Row:
     """Consecutive startups."""
     loads: int
     """Groups that load the model."""
+    disrupted: int
+    """Groups that are deleted while they receive requests: without a preStop, or a drain on SIGTERM, each loses what
+    runs on it and what routers send it until they know.
+    """
     seconds: float
     """Duration: startups, grace, drain, and a pause with a duration."""
     approval: bool
@@ -64,6 +68,10 @@ class Row:
     """Groups that load the old version if the release is rolled back at its end; in the promotion, at most."""
     back_seconds: float
     """Seconds until all R groups are at the old version and ready; 0 if they always are."""
+    back_disrupted: int
+    """Groups that are deleted while they receive requests if the release is rolled back at its end; in the promotion,
+    at most.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,26 @@ class Forecast:
     @property
     def loads(self) -> int:
         return sum(row.loads for row in self.rows)
+
+    @property
+    def disrupted(self) -> int:
+        """Groups that are deleted while they receive requests."""
+        return sum(row.disrupted for row in self.rows)
+
+    @property
+    def disrupted_load(self) -> float:
+        """At most so much of all requests is received by these groups when they are deleted, summed: 1.0 is as many as
+        run at one moment.
+        """
+        return sum(row.disrupted * row.peak_load for row in self.rows) / self.given.replicas
+
+    @property
+    def cuts(self) -> int:
+        """How often a connection that a client keeps to a group, past every router, is cut at most: in each window that
+        renews groups, and when those beyond R go. Windows of a step with surge groups only add some.
+        """
+        renewing = sum(row.windows for row in self.rows if row.step is None or self.strategy.updates_regular)
+        return renewing + (1 if self.extra else 0)
 
     @property
     def seconds(self) -> float:

@@ -23,7 +23,7 @@ from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.go_json import encoded
 from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.permissions import Permission
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import PODS, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 
 T = TypeVar("T")
@@ -91,6 +91,14 @@ class Client:
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object's JSON; ApiError 404 when it does not exist."""
         return await self._read(Permission("get", resource, namespace), resource.path(namespace, name), {})
+
+    async def proxied(self, namespace: str, pod: str, port: int, path: str, seconds: float) -> bytes:
+        """What a pod answers to GET ``path``, through the API server, which adds its own refusals: 503 of a pod that
+        does not answer. Not repeated.
+        """
+        permission = Permission("get", PODS, namespace, "proxy")
+        behind = PODS.path(namespace, f"{pod}:{port}", "proxy") + path
+        return await self._call(permission, "GET", behind, {}, None, _JSON, seconds)
 
     async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
         """One page of a list, according to the parameters (labelSelector, limit, continue …)."""
@@ -183,12 +191,19 @@ class Client:
         params: Mapping[str, str],
         body: bytes | None,
         content_type: str,
+        seconds: float | None = None,
     ) -> bytes:
         guard = None if method == "GET" else self._fence.check
         started, code = asyncio.get_running_loop().time(), 0
         try:
             answer = await self._transport.request(
-                method, path, params=params, body=body, content_type=content_type, timeout=self._timeout, guard=guard
+                method,
+                path,
+                params=params,
+                body=body,
+                content_type=content_type,
+                timeout=self._timeout if seconds is None else seconds,
+                guard=guard,
             )
             code = answer.status
         except NotLeading:

@@ -25,6 +25,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _LONG = (30, *(n * _MINUTE for n in (1, 2, 5, 10, 20, 30)), *(n * _HOUR for n in (1, 2, 4, 8, 12)))
 #: Human reaction times: a minute to a week.
 _PATIENT = (*(n * _MINUTE for n in (1, 5, 15)), *(n * _HOUR for n in (1, 4, 12)), *(n * _DAY for n in (1, 3, 7)))
+#: Why the API server did not carry out a write.
+NOT_CARRIED_OUT = ("at_once", "back_off", "refused")
 #: One reconcile, and one request.
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
 
@@ -74,7 +76,9 @@ class Metrics:
             "rollout_lws_reconcile_errors", "Reconciles that failed, by kind of failure.", "kind"
         )
         # A series that starts with its first occurrence shows no increase for it.
-        for kind in ("bug", "unreadable"):
+        for result in ("ok", "failed"):
+            self.reconciles.labels(result)
+        for kind in (*NOT_CARRIED_OUT, "bug", "unreadable"):
             self.errors.labels(kind)
         for outcome in Ending:
             self.ended.labels(outcome)
@@ -112,6 +116,14 @@ class Metrics:
         """Count a request; signature of ``Client.observe``."""
         self.requests.labels(verb, str(resource), str(code)).inc()
         self.request.labels(verb).observe(seconds)
+
+    def wrote(self, verb: str, resource: Resource) -> None:
+        """Count a write that the API server accepted. From now on the failures of such writes are exported too, so that
+        the first of them is an increase.
+        """
+        self.writes.labels(verb, str(resource)).inc()
+        for result in NOT_CARRIED_OUT:
+            self.failed_writes.labels(verb, str(resource), result)
 
     def follow(self, collector: Collector) -> None:
         """Collect from ``collector`` at each scrape, in place of the previous one: a process runs one controller."""

@@ -82,6 +82,7 @@ class PodStatus(Struct, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

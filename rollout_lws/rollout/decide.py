@@ -28,7 +28,7 @@ from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import cannot_manage
 from rollout_lws.rollout.reasons import Ending, Reason
-from rollout_lws.rollout.routing import route, traffic_shift
+from rollout_lws.rollout.routing import route, serving, traffic_shift
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.rollout.status import report
 from rollout_lws.workload.revisions import target_revision
@@ -46,7 +46,7 @@ def _decided(observation: Observation) -> Draft:
     d = autoscalers.follow(_rules(Draft.of(observation)))
     if d.o.stable is not None:
         d = hold_enforcement.report_resets(d)
-    return multikueue.report_local_pods(kueue_admission.tell(d))
+    return multikueue.report_local_pods(kueue_admission.tell(serving.tell_who_answers(d)))
 
 
 def _rules(d: Draft) -> Draft:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.api import FieldReference, SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
@@ -62,14 +63,44 @@ class BestEffort:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What identifies a measurement: the gate, since when it is measured, and what it asks."""
+
+    gate: str
+    since: datetime
+    criterion: Criterion
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a pod exposes its metrics; ``port`` 0 if its template declares none, ``address`` "" before it has one."""
+
+    uid: str
+    pod: str
+    address: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Figures to collect: of the pods that the new version has now, and of stable's where they are compared."""
+
+    question: Question
+    new: tuple[Endpoint, ...]
+    stable: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, and all
-    objects of these kinds in the namespace.
+    """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, all objects
+    of these kinds in the namespace, and figures of model servers.
     """
 
     pods: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     kinds: tuple[Resource, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

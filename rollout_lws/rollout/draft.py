@@ -284,11 +284,11 @@ class Draft:
         key = self.keys.rollout_id
         return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.stable)
 
-    def command(self, verb: str) -> str:
-        """The command line for ``verb``, with the namespace unless it is "default"."""
+    def command(self, verb: str, *arguments: str) -> str:
+        """The command line for ``verb``, with the namespace unless it is "default"; ``arguments`` follow the name."""
         meta = self.o.rollout.metadata
         place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
-        return f"kubectl rollout-lws {verb} {meta.name}{place}"
+        return f"kubectl rollout-lws {' '.join((verb, meta.name, *arguments))}{place}"
 
     @property
     def paused(self) -> bool:

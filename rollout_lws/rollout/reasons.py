@@ -33,6 +33,7 @@ class Reason(StrEnum):
     WAITING_FOR_ACCELERATORS = "WaitingForAccelerators"
     WAITING_FOR_QUOTA = "WaitingForQuota"
     AWAITING_APPROVAL = "AwaitingApproval", ("promote", "abort")
+    ANALYZING = "Analyzing"
     PAUSING = "Pausing"
     PAUSED = "Paused", ("resume",)
     PROMOTING = "Promoting"
@@ -69,6 +70,8 @@ class Reason(StrEnum):
     CAPACITY_DEADLINE = "CapacityDeadlineExceeded", ("abort", "retry")
     APPROVAL_TIMEOUT = "ApprovalTimeout", ("promote", "abort")
     CHURN = "GroupKeepsRestarting", ("abort", "retry")
+    GATE_FAILED = "GateFailed", ("abort", "retry", "skip")
+    GATE_INCONCLUSIVE = "GateInconclusive", ("retry", "skip", "abort")
     LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive", ()
     POD_STUCK_TERMINATING = "PodStuckTerminating", ()
     MULTIKUEUE = "ManagedByMultiKueue", ()
@@ -94,6 +97,10 @@ class EventReason(StrEnum):
     ROLLOUT_ID_REUSED = "RolloutIDReused"
     REVISION_RENAMED = "RevisionRenamed"
     BATCH_READY = "BatchReady"
+    GATE_PASSED = "GatePassed"
+    GATE_FAILED = "GateFailed"
+    GATE_INCONCLUSIVE = "GateInconclusive"
+    GATE_SKIPPED = "GateSkipped"
     STEP_CHANGED = "StepChanged"
     SUPERSEDED = "Superseded"
     STALLED = "Stalled"

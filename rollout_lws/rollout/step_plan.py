@@ -7,23 +7,30 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rollout_lws.api import Step, Strategy, StyleStrategy
+from rollout_lws.api import Analysis, Step, StepGate, Strategy, StyleStrategy
 from rollout_lws.capacity.batches import wanted_groups
 
 
 def plan_hash(strategy: Strategy) -> str:
-    """Hash of the plan's capacity and traffic. Pauses and the failure threshold can change without a new hash."""
+    """Hash of the plan's capacity and traffic. Pauses, gates and the failure threshold change no hash."""
     document = strategy.to_json_dict()
     for style in ("canary", "blueGreen"):
         part = dict(document.get(style) or {})
         part.pop("failureThreshold", None)
         part["steps"] = [
-            {key: value for key, value in step.items() if key != "pause"} for step in part.get("steps", ())
+            {key: value for key, value in step.items() if key not in ("pause", "gates")}
+            for step in part.get("steps", ())
         ]
         if style in document:
             document[style] = part
     kept = {style: document[style] for style in ("canary", "blueGreen") if document.get(style)}
     return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:16]
+
+
+def gate_hash(gate: StepGate, analysis: Analysis) -> str:
+    """Hash of what a gate asks, and of whom: a gate that is edited is measured anew."""
+    document = {**gate.to_json_dict(), "analysis": analysis.to_json_dict()}
+    return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()[:16]
 
 
 def next_index(steps: Sequence[Step], index: int) -> int:

@@ -11,8 +11,9 @@ from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.definitions import crds
 from rollout_lws.sandbox.faults import READS, Effect, Faults
+from rollout_lws.sandbox.model_servers import PATH, ModelServers
 from rollout_lws.sandbox.rest import Rest
-from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
+from rollout_lws.sandbox.routes import Behind, Request, Response, behind, target_of, verb_of
 from rollout_lws.sandbox.store import Event
 from rollout_lws.sandbox.watches import Watch
 
@@ -24,6 +25,7 @@ class Gate:
         self.server = server
         self.faults = faults or Faults()
         self._rest = Rest(server)
+        self._models = ModelServers(server)
         #: By plural: until this time (server clock) reads of a custom resource get "storage is (re)initializing".
         self._ready: dict[str, float] = {}
         server.store.subscribe(self._follow)
@@ -38,7 +40,8 @@ class Gate:
             return codec.refused(effect.refusal)
         if effect.lost and not effect.carried_out:
             raise Unreachable(f"{request.method} {request.path} got no answer")
-        response = self._rest.handle(request)
+        asked = behind(request)
+        response = self._rest.handle(request) if asked is None else self._proxied(asked)
         if effect.lost:
             raise Unreachable(f"{request.method} {request.path} was carried out, but its answer was lost")
         return response
@@ -75,6 +78,15 @@ class Gate:
                 for _ in range(effect.copies):
                     yield line
 
+    def _proxied(self, asked: Behind) -> Response:
+        """What a model server in the pod answers; an API server answers 503 for a pod that does not."""
+        told = self._models.metrics(asked.namespace, asked.pod)
+        if told is None:
+            return codec.refused(ApiError(503, "ServiceUnavailable", f"error trying to reach pod {asked.pod}"))
+        if asked.path != PATH:
+            return Response(404, b"Not Found", {"content-type": "text/plain"})
+        return Response(200, told.encode(), {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
+
     def _effect(self, verb: str, resource: str) -> Effect:
         if verb in READS and self.server.clock() < self._ready.get(resource, 0.0):
             return Effect(refusal=ApiError(429, "TooManyRequests", "storage is (re)initializing", 1.0))
@@ -87,6 +99,8 @@ class Gate:
             self._ready[event.object["spec"]["names"]["plural"]] = self.server.clock() + self.faults.reinitializing
 
     def _named(self, request: Request) -> tuple[str, str]:
+        if behind(request) is not None:
+            return "get", "pods/proxy"
         try:
             target = target_of(self.server, request.path)
         except ApiError:

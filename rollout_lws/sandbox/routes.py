@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -64,6 +65,25 @@ def target_of(server: ApiServer, path: str) -> Target:
     if served is None or len(rest) > 3 or bool(namespace) > served.resource.namespaced:
         raise _nothing_at(server, group)
     return Target(served, namespace, *rest[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What a request for a pod's proxy asks of the pod."""
+
+    namespace: str
+    pod: str
+    port: int
+    path: str
+
+
+_PROXY = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/:]+):([0-9]{1,5})/proxy(/.*)?")
+
+
+def behind(request: Request) -> Behind | None:
+    """The request for a pod that stands behind the API server; None for one of the API itself."""
+    found = _PROXY.fullmatch(unquote(request.path))
+    return Behind(found[1], found[2], int(found[3]), found[4] or "/") if found and request.method == "GET" else None
 
 
 def _nothing_at(server: ApiServer, group: str) -> ApiError:

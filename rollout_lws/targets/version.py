@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -86,6 +86,11 @@ class Version:
         return found.get("leader") or found["worker"]
 
     @property
+    def leaders_have_pre_stop(self) -> bool:
+        """True if a leader that is deleted does not end at once."""
+        return has_pre_stop((self.leader_template.get("spec") or {}).get("containers") or ())
+
+    @property
     def claims(self) -> Mapping[str, Any]:
         """The object with ``volumeClaimTemplates`` and ``persistentVolumeClaimRetentionPolicy``."""
         return self.format.held(self.members)
@@ -139,6 +144,11 @@ class Version:
     def progress_deadline_seconds(self) -> float:
         """Default of spec.strategy.progressDeadlineSeconds."""
         return max(LEAST_PROGRESS_SECONDS, self.start_up_seconds + START_UP_MARGIN_SECONDS)
+
+
+def has_pre_stop(containers: Iterable[Mapping[str, Any]]) -> bool:
+    """True if any of a pod's containers has a preStop hook, during which routers learn that the pod terminates."""
+    return any((each.get("lifecycle") or {}).get("preStop") for each in containers)
 
 
 def version_of_members(members: Mapping[str, Any], kind: VersionFormat) -> Version:

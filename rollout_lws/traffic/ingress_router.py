@@ -52,7 +52,10 @@ class IngressRouter:
 
     @cached_property
     def state(self) -> RouteState:
-        """ingress-nginx does not report when it has applied a change, so the grace period covers that."""
+        """ingress-nginx does not report when it has applied a change, so the grace period covers that. It need not
+        know the new version's backend first: it takes a canary up together with its backend, and sends requests to the
+        user's own until it knows that.
+        """
         main, live = self._main, self._live
         drifted = live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)
         return RouteState(
@@ -60,6 +63,7 @@ class IngressRouter:
             (Written(ObjectRef(INGRESSES.kind, self._canary_name), live, live is not None, drifted),),
             live is not None and ingress.reaches_new(live),
             ingress.weight(live) if live is not None else 0,
+            carried=live is not None,
             missing="" if main else str(self._users),
             # The canary Ingress would still take its part of a path that now leads to another Service.
             cut_off=ingress.no_path(main, self.facts.names.service) if main else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar, Protocol
 
 from rollout_lws.api.resources import Keys
@@ -50,16 +51,23 @@ class RouteState:
     """State of one routing object: the user's own, ``users``, and the ``objects`` that a release writes for it.
 
     ``weight`` is the percentage of requests that the release has the router send to the new version, 0 to 100, without
-    matches; ``reaches_canary`` says whether it sends any there. The other fields are sentences that say what to do, ""
-    when all is well: ``missing`` is the user's object that does not exist, ``cut_off`` why the object sends the stable
-    version no requests to split, where that does harm, ``unused`` why no weight counts as routed, whatever is written,
-    and ``unaccepted`` why the object as it stands is not in use.
+    matches; ``reaches_canary`` says whether it sends any there, and ``carried`` whether it has in this release.
+    ``unmarked``: it names the new version's backend, but another writer removed our annotation from it. ``unlisted``:
+    the object does not name the new version's backend, and has to before it gives it requests;
+    ``listed_at`` is since when it does, None once it has given it some. The other fields are sentences that say what to
+    do, "" when all is well: ``missing`` is the user's object that does not exist, ``cut_off`` why the object sends the
+    stable version no requests to split, where that does harm, ``unused`` why no weight counts as routed, whatever is
+    written, and ``unaccepted`` why the object as it stands is not in use.
     """
 
     users: ObjectRef
     objects: tuple[Written, ...]
     reaches_canary: bool = False
     weight: int = 0
+    carried: bool = False
+    unmarked: bool = False
+    unlisted: bool = False
+    listed_at: datetime | None = None
     missing: str = ""
     cut_off: str = ""
     unused: str = ""

@@ -47,15 +47,26 @@ class WeightedRouter:
             (Written(ref, live, modified, bool(self.rules.drifted(live, by, keys))),),
             weighted.reaches_new(live, by, keys),
             weighted.weight(live, by, keys),
+            carried=weighted.carried(live, by, keys),
+            unmarked=self.rules.unmarked(live, by, keys, backends(self.facts.names)),
+            unlisted=self.rules.unlisted(live, by, keys, backends(self.facts.names)),
+            listed_at=weighted.listed_at(live, by, keys),
             unused=self.rules.unused(live),
             unaccepted=self.rules.unaccepted(live, weighted.parents(live, by, keys)),
         )
 
     def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         live, by, keys = self._live, self.facts.by, self.facts.keys
-        if live is None or not (marks.read(live, by, keys) is not None or (checked and split.reaches_new)):
+        both = backends(self.facts.names)
+        if live is None:
             return ()
-        after = self.rules.routed(live, by, keys, backends(self.facts.names), split)
+        if marks.read(live, by, keys) is not None or (checked and split.names_new):
+            after = self.rules.routed(live, by, keys, both, split)
+        elif checked and self.rules.unmarked(live, by, keys, both):
+            # Restored for good: an entry that is put back could be removed again, without end.
+            after = self.rules.own(live, by, keys, both)
+        else:
+            return ()
         return patched(self.spec.resource, live, after, reason)
 
     @classmethod

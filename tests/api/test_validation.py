@@ -66,6 +66,24 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         spec({"blueGreen": {"steps": STEPS, "promotion": "Swap"}}),
         [("spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field")],
     ),
+    "a comparison with a version that gets no requests": (
+        routed(
+            steps=[
+                {
+                    "replicas": 1,
+                    "traffic": "100%",
+                    "gates": [{"name": "slow", "metric": {"signal": "RequestLatency", "maxToStable": "120%"}}],
+                }
+            ]
+        ),
+        [
+            (
+                "spec.strategy.canary.steps[0].gates[0].metric.maxToStable",
+                "the stable version gets no requests in this step, so there is nothing to compare with: use max, or"
+                " compare in a step before",
+            )
+        ],
+    ),
     "a blue-green step of nothing": (
         spec({"blueGreen": {"steps": [{"replicas": 0}]}}),
         [("spec.strategy.blueGreen.steps[0].replicas", "0 is too small: give at least 1 group")],

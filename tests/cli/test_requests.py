@@ -31,6 +31,16 @@ STATES: dict[str, dict[str, Any]] = {
     "aborting": IN_STEPS
     | {"finalising": {"reason": "Aborted", "task": "RollBackPromotion"}, "aborted": {"templateHash": "h"}},
     "aborted": {"phase": "Aborted", "aborted": {"templateHash": "h"}},
+    "measured": IN_STEPS
+    | {
+        "currentStepState": "StepMetricsAnalysis",
+        "summary": {"state": "Analyzing", "step": "2/3"},
+        "gates": [
+            {"name": "first-token"},
+            {"name": "errors", "result": "Passed"},
+            {"name": "evals", "result": "Failed"},
+        ],
+    },
 }
 JUDGES: dict[str, Judge] = {
     "promote": action_rules.approve,
@@ -39,20 +49,22 @@ JUDGES: dict[str, Judge] = {
     "abort": action_rules.abort(),
     "abort --force": action_rules.abort(force=True),
     "retry": action_rules.retry,
+    "skip first-token": action_rules.skip("first-token"),
     "pause": action_rules.pause,
     "resume": action_rules.resume,
 }
 #: What each command finds in each state: a request (!), that it is so (=), or why not.
 TABLE = """
-                     unseen                  at rest                 loading               awaiting              approved               paused               promoting               promoted                superseded              aborting                aborted
-promote              not seen by a           is Healthy: nothing     not waiting           !                     =approved already      not waiting          past its steps          past its steps          past its steps          past its steps          is Aborted: nothing
-promote --full       not seen by a           is Healthy: there       !                     !                     !                      !                    =being promoted         past its steps          past its steps          past its steps          is Aborted: there
-promote --to-step 3  not seen by a           is Healthy: there       !                     !                     !                      !                    past its steps          past its steps          past its steps          past its steps          is Aborted: there
-abort                not seen by a           is Healthy: nothing     !                     !                     !                      !                    !                       already promoted        !                       =going back already     =aborted already
-abort --force        not seen by a           is Healthy: nothing     !                     !                     !                      !                    !                       already promoted        !                       !                       =aborted already
-retry                no version was aborted  no version was aborted  !                     !                     !                      !                    past its steps          past its steps          past its steps          !                       !
-pause                !                       !                       !                     !                     !                      =paused already      !                       !                       !                       !                       !
-resume               =is not paused          =is not paused          =is not paused        =is not paused        =is not paused         !                    =is not paused          =is not paused          =is not paused          =is not paused          =is not paused
+                     unseen                  at rest                 loading               awaiting              approved               paused               promoting               promoted                superseded              aborting                aborted                measured
+promote              not seen by a           is Healthy: nothing     not waiting           !                     =approved already      not waiting          past its steps          past its steps          past its steps          past its steps          is Aborted: nothing    !
+promote --full       not seen by a           is Healthy: there       !                     !                     !                      !                    =being promoted         past its steps          past its steps          past its steps          is Aborted: there      !
+promote --to-step 3  not seen by a           is Healthy: there       !                     !                     !                      !                    past its steps          past its steps          past its steps          past its steps          is Aborted: there      !
+abort                not seen by a           is Healthy: nothing     !                     !                     !                      !                    !                       already promoted        !                       =going back already     =aborted already       !
+abort --force        not seen by a           is Healthy: nothing     !                     !                     !                      !                    !                       already promoted        !                       !                       =aborted already       !
+retry                no version was aborted  no version was aborted  !                     !                     !                      !                    past its steps          past its steps          past its steps          !                       !                      !
+skip first-token     not seen by a           is Healthy: no gate     measures no gates     measures no gates     measures no gates      measures no gates    past its steps          past its steps          past its steps          past its steps          is Aborted: no gate    !
+pause                !                       !                       !                     !                     !                      =paused already      !                       !                       !                       !                       !                      !
+resume               =is not paused          =is not paused          =is not paused        =is not paused        =is not paused         !                    =is not paused          =is not paused          =is not paused          =is not paused          =is not paused         =is not paused
 """  # noqa: E501
 
 
@@ -105,6 +117,8 @@ def test_the_table_has_every_command_and_every_state() -> None:
         ("abort --force", "aborting", "Abort", {"force": True}, "going back to stable, without waiting for routers"),
         ("retry", "aborted", "Retry", {}, "released again from its first step"),
         ("retry", "loading", "Retry", {}, "step 2/3 has its whole deadline again"),
+        ("promote", "measured", "Approve", {}, "step 2/3 approved: it ends when its gates have passed"),
+        ("skip first-token", "measured", "SkipGate", {"gate": "first-token"}, "gate first-token skipped"),
         ("pause", "loading", "Pause", {}, "paused: nothing goes forward until it is resumed"),
         ("pause", "at rest", "Pause", {}, "the next version will wait in its first step"),
         ("resume", "paused", "Resume", {}, "rollout/llama resumed"),
@@ -115,6 +129,14 @@ def test_what_is_asked_for(command: str, state: str, kind: str, fields: dict[str
     assert isinstance(answer, Ask)
     assert (answer.type, answer.fields) == (kind, fields)
     assert told in answer.done
+
+
+def test_gates_that_have_passed_or_are_not_there() -> None:
+    seen = rollout(STATES["measured"])
+    assert action_rules.skip("errors")(seen) == Already("rollout/llama gate errors is passed already")
+    assert isinstance(action_rules.skip("evals")(seen), Ask)
+    with pytest.raises(UsageError, match="has no gate 'other': name one of first-token, errors, evals"):
+        action_rules.skip("other")(seen)
 
 
 @pytest.mark.parametrize("step", [0, 4, -1])

@@ -15,19 +15,19 @@ from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
-    CUSTOM_RESOURCE_DEFINITIONS,
     Resource,
 )
 from rollout_lws.objects.writes import Create
+from rollout_lws.sandbox.behaviours.network.gateway import Gateways
 from rollout_lws.sandbox.definitions import gateway_api
 from tests.bench.processes import Failed, child
 from tests.definitions import definitions
-from tests.e2e import audit
+from tests.e2e import audit, contour
 from tests.e2e.audit import Entry
 from tests.e2e.certificates import Authority
+from tests.e2e.defining import define
 from tests.e2e.place import Place
 from tests.e2e.plane import ControlPlane, Install, control_plane
-from tests.e2e.waiting import condition, until
 
 #: Who the controller is to the API server: its role is all that it may do, and what it asks is written down.
 CONTROLLER = "rollout-lws-controller"
@@ -39,14 +39,17 @@ _CAME_TOO_LATE = "the server rejected our request due to an error in our request
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """``plane`` with everything on it; ``controller`` is the kubeconfig of who has the controller's role."""
+    """``plane`` with everything on it; ``controller`` is the kubeconfig of who has the controller's role, ``gateway``
+    the parentRef to Contour's Gateway, if there is one.
+    """
 
     plane: ControlPlane
     controller: Path
+    gateway: Mapping[str, str] | None = None
 
     @property
     def place(self) -> Place:
-        return Place(self.plane.admin, self.controller)
+        return Place(self.plane.admin, self.controller, gateway=self.gateway)
 
 
 def role() -> dict[str, Any]:
@@ -62,11 +65,18 @@ def binding(name: str, metadata: Mapping[str, Any], subject: Mapping[str, Any]) 
 
 async def install(admin: Client) -> None:
     """The definitions, and the documented role for CONTROLLER: what ``control_plane`` is given to install."""
-    for body in (*definitions(), *gateway_api.manifests()):
-        await admin.send(Create(CUSTOM_RESOURCE_DEFINITIONS, body, "stories release with it"))
-    for body in (*definitions(), *gateway_api.manifests()):
-        name = body["metadata"]["name"]
-        await until(admin, CUSTOM_RESOURCE_DEFINITIONS, "", name, lambda obj: condition(obj, "Established") == "True")
+    await define(admin, (*definitions(), *gateway_api.manifests()), "stories release with it")
+    await _grant(admin)
+
+
+async def _install_with_contour(admin: Client) -> None:
+    """The same with the definitions that the Gateway API and Contour publish, and a Gateway of Contour's."""
+    await define(admin, definitions(), "stories release with it")
+    await contour.install(admin)
+    await _grant(admin)
+
+
+async def _grant(admin: Client) -> None:
     granted = role()
     await admin.send(Create(CLUSTER_ROLES, granted, "the controller lives with it"))
     user = {"apiGroup": CLUSTER_ROLES.group, "kind": "User", "name": CONTROLLER}
@@ -85,24 +95,31 @@ async def cluster(
     in_full: Sequence[Resource] = (),
     audited: Sequence[str] = (CONTROLLER,),
     install: Install = install,
+    with_contour: bool = False,
 ) -> AsyncIterator[Cluster]:
     """Everything up and registered, from here to the end of the block; ``ready_after`` is how long pods load. The audit
-    log has what the ``audited`` users ask, and of the kinds ``in_full`` each write of everybody's.
+    log has what the ``audited`` users ask, and of the kinds ``in_full`` each write of everybody's. ``with_contour``
+    routes are accepted by Contour, whose kinds are installed instead of ``install``, and by the sandbox without.
     """
+    install = _install_with_contour if with_contour else install
     async with AsyncExitStack() as stack:
         audited = control_plane(tools, logs, audited=audited, in_full=in_full, install=install)
         plane = await stack.enter_async_context(audited)
-        arguments = ("-m", "tests.e2e.serve", str(plane.admin), "--webhooks", *map(str, _certificates(logs)))
+        arguments = ("-m", "tests.e2e.serve", str(plane.admin), "--webhooks", *map(str, webhook_certificates(logs)))
         options = ("--nodes", str(nodes), "--gpus-per-node", str(gpus_per_node), "--ready-after", ready_after)
+        if with_contour:
+            kubeconfig = plane.kubeconfig_for("contour", ["system:masters"])
+            await stack.enter_async_context(contour.contour(kubeconfig, logs))
+            options += ("--without", Gateways.name)
         served = await stack.enter_async_context(child("lws-sandbox", *arguments, *options, logs=logs))
         await served.told("ready", lambda _: None, _START_SECONDS)
-        yield Cluster(plane, plane.kubeconfig_for(CONTROLLER))
+        yield Cluster(plane, plane.kubeconfig_for(CONTROLLER), contour.PARENT if with_contour else None)
         await served.rest_of("ready")
         if await served.process.wait() != 0:
             raise Failed(f"what stands in for machines and LeaderWorkerSet failed\n{served.last_words()}")
 
 
-def _certificates(directory: Path) -> tuple[Path, Path, Path]:
+def webhook_certificates(directory: Path) -> tuple[Path, Path, Path]:
     """Certificate, key and authority of the webhooks' server."""
     authority = Authority("webhooks")
     issued = authority.server("127.0.0.1")

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 import pytest_asyncio
 
-from tests.e2e import elsewhere, evidence, left_out, tools
+from tests.e2e import contour, elsewhere, evidence, left_out, tools
 from tests.e2e.cluster import beyond_the_role, cluster, invalid
 from tests.e2e.needs import Found, Lacking
 from tests.e2e.place import UNROUTED, Place
@@ -53,6 +53,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if any("test_stories.py" in each.nodeid for each in ran):
         for line in left_out.lines():
             terminalreporter.write_line(line)
+        if (why := contour.missing()) and _CHOSEN not in config.stash:
+            terminalreporter.write_line(f"routes were accepted by the sandbox, not by Contour: {why}", yellow=True)
     for line in config.stash.get(_TOLD, []):
         terminalreporter.write_line(line, yellow=True)
 
@@ -68,7 +70,7 @@ async def place(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
         except Lacking as error:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
     else:
-        async with cluster(tools.directory(), directory) as own:
+        async with cluster(tools.directory(), directory, with_contour=not contour.missing()) as own:
             yield own.place
             assert beyond_the_role(own.plane.audit_log) == []
             assert invalid(own.plane.audit_log) == []

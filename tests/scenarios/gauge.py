@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS
-from rollout_lws.objects.workloads import SERVICE_NAME
+from rollout_lws.objects.resources import LWS_WORKER_INDEX, PODS, SERVICES
 from rollout_lws.objects.writes import Patch
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
-from tests.scenarios.routed import routes_of
+from tests.scenarios.routed import SERVICE, routes_of
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 LEADERS = f"{LWS_WORKER_INDEX}=0"
@@ -36,6 +35,8 @@ class Gauge:
         """Fewest ready groups that had requests."""
         self.peak_load = 1.0
         """Most requests that a group had; 1.0 when all groups carry them alike at rest."""
+        self.disrupted = 0
+        """Groups that were deleted while a Service that has clients led to them."""
         world.server.store.subscribe(self._see)
         self._looking = asyncio.get_running_loop().create_task(self._look())
 
@@ -61,6 +62,7 @@ class Gauge:
         leaders = self._leaders()
         new = {pod["metadata"]["uid"] for pod in leaders} - self._known
         self._known |= new
+        self.disrupted += _ends(event) and event.object["metadata"]["name"] in self._asked()
         self.loads += len(new)
         self.extra = max(self.extra, len(leaders) - self._replicas)
 
@@ -71,25 +73,31 @@ class Gauge:
             self.peak_load = max(self.peak_load, *carried.values(), 0.0)
             await asyncio.sleep(1)
 
+    def _asked(self) -> set[str]:
+        """Leaders that have clients: by the route, or by a Service other than the release's own."""
+        services = self._world.server.list(SERVICES, NAMESPACE)
+        # Headless ones are those by which pods of an LWS find each other.
+        names = (each["metadata"]["name"] for each in services if each["spec"].get("clusterIP") != "None")
+        past = [name for name in names if name != f"{SERVICE}-canary"]
+        return {*self.carried(), *(name for service in past for name in self._world.ready_endpoints(service))}
+
     def carried(self) -> dict[str, float]:
         """Requests of each ready leader that has any, relative to one at rest."""
         weights = routes_of(self._world)[0]
         found: dict[str, float] = {}
         for service, weight in weights.items():
-            names = self._endpoints(service) if weight else ()
+            names = self._world.ready_endpoints(service) if weight else ()
             for name in names:
                 share = weight / sum(weights.values()) / len(names)
                 found[name] = found.get(name, 0) + share * self._replicas
         return found
 
-    def _endpoints(self, service: str) -> tuple[str, ...]:
-        slices = self._world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={service}")
-        return tuple(
-            endpoint["targetRef"]["name"]
-            for each in slices
-            for endpoint in each["endpoints"] or ()
-            if endpoint["conditions"].get("ready")
-        )
+
+def _ends(event: Event) -> bool:
+    """A leader's deletion begins."""
+    ending = event.type == "DELETED" or "deletionTimestamp" in event.object["metadata"]
+    before = event.previous is not None and "deletionTimestamp" in event.previous["metadata"]
+    return ending and not before and event.object["metadata"]["labels"].get(LWS_WORKER_INDEX) == "0"
 
 
 def _opens(write: Any) -> bool:

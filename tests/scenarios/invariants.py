@@ -93,7 +93,9 @@ def always_serving(world: World) -> None:
 
 
 def share_only_for_who_serves() -> Check:
-    """Invariant 1: whoever gets a share, or more of one, has a ready group; nobody ever sees all weights at 0."""
+    """Invariant 1: whoever gets a share, or more of one, has a ready group; nobody ever sees all weights at 0. While no
+    group of either version is whole, ready endpoints are enough for who is alone in having some.
+    """
     given: dict[str, float] = {}
 
     def check(seen: World) -> None:
@@ -107,12 +109,18 @@ def share_only_for_who_serves() -> Check:
             for name, share in shares.items():
                 new = name.endswith("-canary")
                 # Of workers that have just gone nobody can know before their StatefulSet says so.
-                ready = not new or count.ready_new()
+                ready = not new or count.ready_new() or (not count.ready_old() and alone_answers(seen, name))
                 assert ready or share <= given.get(name, 0), f"{weights} without a ready group"
             given.clear()
             given.update(shares)
 
     return check
+
+
+def alone_answers(world: World, canary_service: str) -> bool:
+    """Whether only the canary's Service has ready endpoints, and not the stable one."""
+    stable = canary_service.removesuffix("-canary")
+    return bool(world.ready_endpoints(canary_service)) and not world.ready_endpoints(stable)
 
 
 def pinned_while_reachable(world: World) -> None:

@@ -69,8 +69,9 @@ def create_route(
     selector = {"app": "llama", LWS_WORKER_INDEX: "0"}
     reference = dict(backend or {"name": service, "port": 80}) | more
     make(world, SERVICES, service, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
-    spec = {"parentRefs": [world.gateway or create_gateway(world)], "rules": [{"backendRefs": [reference]}]}
-    make(world, HTTP_ROUTES, name, spec=spec)
+    parents = [world.gateway or create_gateway(world)]
+    hosts = {"hostnames": [*world.hosts]} if world.hosts else {}
+    make(world, HTTP_ROUTES, name, spec={"parentRefs": parents, **hosts, "rules": [{"backendRefs": [reference]}]})
 
 
 def create_pools(world: World) -> None:

@@ -88,7 +88,9 @@ class ShellWorld(World):
 
         transport = DirectTransport(cast(ApiServer, Door(self.server, before)), self.faults)
         self.metrics = Metrics()
-        controller = Controller(Client(transport), Settings(), LoopClock(ORIGIN), self.metrics)
+        controller = Controller(
+            Client(transport), Settings(scrape_through="api-server"), LoopClock(ORIGIN), self.metrics
+        )
         async with controller.running():
             await asyncio.Event().wait()
 

@@ -7,7 +7,8 @@ from typing import Any
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.resources import ENDPOINT_SLICES, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.sandbox.apiserver import ApiServer
 from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
@@ -76,6 +77,16 @@ class Sight:
             )
             for index, members in sorted(found.items())
         }
+
+    def ready_endpoints(self, service: str) -> tuple[str, ...]:
+        """Pods that a Service sends requests to."""
+        slices = self.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={service}")
+        return tuple(
+            endpoint["targetRef"]["name"]
+            for each in slices
+            for endpoint in each["endpoints"] or ()
+            if endpoint["conditions"].get("ready")
+        )
 
     def leader_uids(self, name: str = NAME) -> dict[str, str]:
         selector = f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"

@@ -148,6 +148,7 @@ async def test_a_release_takes_what_its_preview_says(case: Case) -> None:
             assert gauge.extra == row.extra
             assert gauge.loads == sum(each.loads for each in told.rows[:index])
             assert gauge.windows == sum(each.windows for each in told.rows[:index])
+            assert gauge.disrupted == sum(each.disrupted for each in told.rows[:index])
             if case.routed:
                 assert share(world) == pytest.approx(row.share)
             rest = {round(each, 6) for each in gauge.carried().values()}
@@ -155,6 +156,7 @@ async def test_a_release_takes_what_its_preview_says(case: Case) -> None:
             world.approve()
         await world.until_state("Healthy", 3600)
         assert (gauge.extra, gauge.loads, gauge.windows) == (told.extra, told.loads, told.windows)
+        assert gauge.disrupted == told.disrupted
         assert gauge.ready == told.ready
         assert gauge.peak_load == pytest.approx(told.peak_load)
         took = gauge.seconds - SETTLES * len(told.approvals)
@@ -164,7 +166,14 @@ async def test_a_release_takes_what_its_preview_says(case: Case) -> None:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "case",
-    [Case("ExtraWorkload", QUARTERS), Case("InPlace", QUARTERS), Case("Surge", QUARTERS), Case("BlueGreen", FULL)],
+    [
+        Case("ExtraWorkload", QUARTERS),
+        Case("InPlace", QUARTERS),
+        Case("Surge", QUARTERS),
+        Case("BlueGreen", FULL),
+        *(Case(style, ((1, None), (2, None)), routed=False) for style in ("ExtraWorkload", "InPlace", "Surge")),
+        *(Case(style, QUARTERS, unlisted=True) for style in ("ExtraWorkload", "InPlace", "Surge")),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("at", [1, 2])
@@ -174,7 +183,7 @@ async def test_the_way_back_from_a_step_takes_what_the_preview_says(case: Case, 
             await approved(world, index)
             world.approve()
         await approved(world, at)
-        before = gauge.loads
+        before, disrupted = gauge.loads, gauge.disrupted
         world.request("Abort")
         asked = world.server.clock()
         back = dict.fromkeys(range(case.replicas), "v1")
@@ -184,3 +193,4 @@ async def test_the_way_back_from_a_step_takes_what_the_preview_says(case: Case, 
         assert row.back_seconds <= world.server.clock() - asked <= row.back_seconds + BESIDES
         await world.until_state("Aborted", 600)
         await world.until(lambda: not world.groups(CANARY), "no group of the canary")
+        assert gauge.disrupted - disrupted == row.back_disrupted

@@ -199,9 +199,9 @@ REFUSED = "HTTPRoute llama: Gateway default/inference: Accepted is False (Unsupp
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("pause", [{}, {"duration": 10}], ids=["approval", "timer"])
-@pytest.mark.parametrize(("step", "message"), [(1, NOBODY), (2, REFUSED)], ids=["first", "second"])
+@pytest.mark.parametrize("step", [1, 2], ids=["first", "second"])
 async def test_kruise_flaw_a_step_whose_route_is_refused_never_counts_as_routed(
-    world: World, step: int, message: str, pause: dict[str, Any]
+    world: World, step: int, pause: dict[str, Any]
 ) -> None:
     steps: list[dict[str, Any]] = [{"replicas": n, "traffic": f"{10 * n}%", "pause": {}} for n in range(1, 4)]
     steps[step - 1]["pause"] = pause
@@ -217,7 +217,7 @@ async def test_kruise_flaw_a_step_whose_route_is_refused_never_counts_as_routed(
         world.approve()
         await world.sleep(200)
         assert (world.status["currentStepIndex"], world.state) == (step, "Routing")
-        assert world.condition("Reconciling")["message"] == message
+        assert world.condition("Reconciling")["message"] == REFUSED
         assert share(world) == pytest.approx(0 if step == 1 else 0.2)
     assert "routedAt" not in world.status["step"]
     assert (world.status["summary"].get("traffic") or "0%") == f"{10 * (step - 1)}%"

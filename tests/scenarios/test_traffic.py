@@ -55,7 +55,7 @@ async def test_a_header_step_sends_only_its_requests_and_the_next_step_all_alike
         {"replicas": 1, "traffic": "20%"},
     )
     await waiting_for_approval(world)
-    assert routes_of(world) == [{SERVICE: 1}, {f"{SERVICE}-canary": 1}]
+    assert routes_of(world) == [{SERVICE: 1, f"{SERVICE}-canary": 0}, {f"{SERVICE}-canary": 1}]
     route = world.get(HTTP_ROUTES, ROUTE)
     assert route is not None
     added = route["spec"]["rules"][1]

@@ -102,7 +102,7 @@ async def test_a_share_taken_from_a_lost_canary_does_not_come_back_when_stable_i
         lose(m, NAME)
         world.checks.append(share_only_for_who_serves())
         await world.sleep(LAG + ACCEPTED)
-        told = "neither version has a ready endpoint: shares stay as they are"
+        told = "neither version has a ready endpoint: the new version's share does not grow"
         assert (share(world), world.status["traffic"].get("message")) == (0, told)
         world.raise_errors()
 

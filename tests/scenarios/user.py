@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
@@ -18,6 +18,8 @@ class User:
     containers: Containers = TAGGED
     #: The parentRef to a Gateway that is lent to stories; without it each makes one of its own.
     gateway: Mapping[str, str] | None = None
+    #: Where a Gateway is lent there are routes of others, and two for the same requests are no routes.
+    hosts: Sequence[str] = ()
 
     def create_workload(
         self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any

@@ -32,7 +32,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.writes import Confirm, Create, Patch, Write
 from rollout_lws.observe.observer import observe
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.decision import BestEffort, Decision, ReleaseEvent
+from rollout_lws.rollout.decision import BestEffort, Decision, ReleaseEvent, Wanted
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
@@ -197,6 +197,8 @@ class World(User, Waits):
             return
         if events_after >= len(decision.writes):
             self.events += decision.events
+        if not decision.report_only:
+            self.measure(decision.wanted)
         new = None if decision.report_only else self.view.want(decision.wanted.kinds)
         if not decision.report_only and self.view.want_pods(decision.wanted.pods):
             self._wake()
@@ -205,6 +207,9 @@ class World(User, Waits):
         if decision.wake_at is not None:
             delay = max(0.0, (decision.wake_at - self.now).total_seconds())
             self._timer = asyncio.get_running_loop().call_later(delay + 1e-6, self._wake)
+
+    def measure(self, wanted: Wanted) -> None:
+        """Nothing is measured here: see ``MeasuredWorld``."""
 
     def _write_best_effort(self, best_effort: Iterable[BestEffort]) -> bool:
         """Whether the controller lives on; one that fails is left, and after a Confirm the rest of them."""

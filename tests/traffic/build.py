@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import settings
@@ -21,6 +22,7 @@ KEYS = keys()
 #: What the rules of HTTPRoutes are made of.
 routed, own, drifted, split_problem = RULES.routed, RULES.own, RULES.drifted, RULES.split_problem
 accepting_parents, unaccepted = RULES.accepting, RULES.unaccepted
+NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 A, B = "uid-a", "uid-b"
 OWNER = {"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "name": "llama", "uid": A}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +12,23 @@ import pytest
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
 from rollout_lws.objects.resources import HTTP_ROUTES
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
-from tests.traffic.build import KEYS, A, defaulted, drifted, http_route, own, routed, rule, split_problem, stable_ref
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.route import weighted
+from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split, listed
+from rollout_lws.traffic.weighted_router import RULES
+from tests.traffic.build import (
+    KEYS,
+    NOW,
+    A,
+    defaulted,
+    drifted,
+    http_route,
+    own,
+    routed,
+    rule,
+    split_problem,
+    stable_ref,
+)
 
 BACKENDS = Backends(Backend("llama-api"), Backend("llama-api-canary"))
 GROUP = "inference.networking.k8s.io"
@@ -146,6 +162,11 @@ class TestWeights:
         before = http_route(rule(stable_ref(), stable_ref("other", weight=3)))
         assert written(before, ALL_STABLE) == before["spec"]["rules"]
 
+    def test_a_backend_that_is_only_listed_has_weight_0(self) -> None:
+        users = rule(stable_ref(), stable_ref("other", weight=3))
+        (made,) = written(http_route(users), listed(NOW))
+        assert made["backendRefs"] == [users["backendRefs"][0], CANARY | {"weight": 0}, users["backendRefs"][1]]
+
     def test_header_changes_go_with_the_new_versions_reference(self) -> None:
         modifier = RequestHeaderModifier(set=(HeaderValue(name="x-version", value="new"),))
         (made,) = written(http_route(rule(stable_ref())), Split(20, header_modifier=modifier))
@@ -164,7 +185,7 @@ class TestMatches:
         users = rule(stable_ref(), timeouts={"request": "600s"}, name="api")
         made = written(http_route(users), Split(0, (TESTER,)))
         assert made == [
-            users,
+            users | {"backendRefs": [*users["backendRefs"], CANARY | {"weight": 0}]},
             {
                 "matches": [{"path": V1, "headers": [ALWAYS]}],
                 "timeouts": {"request": "600s"},
@@ -242,7 +263,8 @@ class TestMatches:
         )
         before = copy.deepcopy(users)
         kept, made = written(http_route(users), Split(0, (TESTER,), modifier))
-        assert kept == before
+        assert kept["filters"] == before["filters"]
+        assert kept["backendRefs"][:-1] == before["backendRefs"]
         assert made["filters"] == [
             {
                 "type": "RequestHeaderModifier",
@@ -263,3 +285,50 @@ def test_what_is_written_comes_back_from_an_api_server_as_it_was_written() -> No
     once = routed(route, A, KEYS, BACKENDS, Split(20, (TESTER, query)))
     assert defaulted(once) == once
     assert routed(defaulted(once), A, KEYS, BACKENDS, Split(20, (TESTER, query))) == once
+
+
+class TestListing:
+    """What the entry on the route remembers, which no status has to."""
+
+    LATER = NOW + timedelta(seconds=40)
+
+    def write(self, live: Any, split: Split) -> Any:
+        return routed(live, A, KEYS, BACKENDS, split)
+
+    def told(self, live: Any) -> tuple[datetime | None, bool]:
+        return weighted.listed_at(live, A, KEYS), weighted.carried(live, A, KEYS)
+
+    def test_since_when_a_route_names_the_backend_stands_until_it_gives_it_requests(self) -> None:
+        users = http_route(rule(stable_ref()))
+        once = self.write(users, listed(NOW))
+        assert self.write(once, listed(self.LATER)) == once
+        assert self.write(once, ALL_STABLE) == once
+        assert self.told(once) == (NOW, False)
+        shares = self.write(once, Split(20))
+        assert self.told(shares) == (None, True)
+        assert self.told(self.write(shares, ALL_STABLE)) == (None, True)
+        assert self.told(self.write(shares, listed(self.LATER))) == (None, True)
+
+    def test_a_backend_that_was_taken_out_is_named_from_then_on(self) -> None:
+        users = http_route(rule(stable_ref()))
+        once = self.write(users, listed(NOW))
+        without = once | {"spec": users["spec"]}
+        assert RULES.unlisted(without, A, KEYS, BACKENDS)
+        assert drifted(without, A, KEYS) == ()
+        left = self.write(without, ALL_STABLE)
+        assert left["spec"] == users["spec"]
+        assert self.write(left, ALL_STABLE) == left
+        assert self.told(self.write(without, listed(self.LATER))) == (self.LATER, False)
+
+    def test_a_route_without_requests_for_stable_has_nothing_to_name(self) -> None:
+        assert not RULES.unlisted(http_route(rule(stable_ref(weight=0))), A, KEYS, BACKENDS)
+        assert RULES.unlisted(http_route(rule(stable_ref(weight=0)), rule(stable_ref())), A, KEYS, BACKENDS)
+
+    def test_entries_of_controllers_that_did_not_list_and_unreadable_ones_have_carried_requests(self) -> None:
+        users = http_route(rule(stable_ref()))
+        older = marks.put(users, A, KEYS, {"stable": {"name": "llama-api"}, "canary": {"name": "llama-api-canary"}})
+        assert self.told(older) == (None, True)
+        assert self.told(marks.put(users, A, KEYS, {"listedAt": "yesterday"})) == (None, True)
+        naive = {**marks.read(older, A, KEYS), "listedAt": "2026-09-01T12:00:00"}  # type: ignore[dict-item]
+        assert self.told(marks.put(users, A, KEYS, naive)) == (None, True)
+        assert self.told(users) == (None, False)

@@ -129,6 +129,7 @@ def _action(rollout: Object, wanted: Ask, reason: str | None) -> Object:
         "toStep": None,
         "step": None,
         "force": None,
+        "gate": None,
         "reason": reason or None,
         "templateHash": (rollout.get("status") or {}).get("observedTemplateHash"),
         **wanted.fields,

@@ -48,6 +48,9 @@ def approve(rollout: Object) -> Ask | Already:
     _in_steps(rollout, "nothing waits for approval")
     if state == "StepReady":
         return Already(f"{name} step {step_words(rollout)} is approved already{_stays_paused(rollout)}")
+    if state == "StepMetricsAnalysis":
+        told = f"{name} step {step_words(rollout)} approved: it ends when its gates have passed{_stays_paused(rollout)}"
+        return Ask("Approve", told, of_step=True)
     if state != "StepPaused":
         now = summary(rollout)["state"] or state or "starting"
         way_out = f"`rollout-lws status {_bare(rollout)} --for paused` waits for it"
@@ -117,6 +120,25 @@ def retry(rollout: Object) -> Ask | Already:
         return Ask("Retry", f"{name} is released again", until="it begins when the way back is over")
     _in_steps(rollout, "no version was aborted, so there is none to try again")
     return Ask("Retry", f"{name} step {step_words(rollout)} has its whole deadline again")
+
+
+def skip(gate: str) -> Judge:
+    """Pass a gate of the current step by hand."""
+
+    def judge(rollout: Object) -> Ask | Already:
+        name = _name(rollout)
+        _in_steps(rollout, "no gate is measured")
+        results = {each["name"]: each.get("result") for each in _status(rollout).get("gates") or ()}
+        if not results:
+            raise UsageError(f"{name} step {step_words(rollout)} measures no gates now")
+        if gate not in results:
+            known = ", ".join(results)
+            raise UsageError(f"{name} step {step_words(rollout)} has no gate {gate!r}: name one of {known}")
+        if results[gate] in ("Passed", "Skipped"):
+            return Already(f"{name} gate {gate} is {results[gate].lower()} already")
+        return Ask("SkipGate", f"{name} gate {gate} skipped", {"gate": gate}, of_step=True)
+
+    return judge
 
 
 def pause(rollout: Object) -> Ask | Already:

@@ -1,4 +1,4 @@
-"""promote, pause, resume, abort, retry: requests about a release that the controller carries out.
+"""promote, pause, resume, abort, retry, skip: requests about a release that the controller carries out.
 
 All of them need only ``patch`` on rollouts/status.
 """
@@ -14,23 +14,25 @@ from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_client import PATIENCE, ask
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.options import rollouts_argument, with_target
+from rollout_lws.cli.options import rollout_argument, rollouts_argument, with_target
 from rollout_lws.cli.rollouts import chosen_names, find_rollouts
 from rollout_lws.cli.view import sentences
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.kubeconfig.target import Target
 
+_timeout = click.option(
+    "--timeout",
+    type=DURATION,
+    default=PATIENCE,
+    metavar="DURATION",
+    help=f"How long the controller's answer is waited for ({PATIENCE:g}s); 0 does not wait for it.",
+)
+
 
 def _of_releases(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of every action: names or a selector, and how long to wait for the controller's answer."""
     for option in (
-        click.option(
-            "--timeout",
-            type=DURATION,
-            default=PATIENCE,
-            metavar="DURATION",
-            help=f"How long the controller's answer is waited for ({PATIENCE:g}s); 0 does not wait for it.",
-        ),
+        _timeout,
         click.option("-l", "--selector", metavar="SELECTOR", help="Every Rollout with these labels."),
         rollouts_argument,
     ):
@@ -98,6 +100,18 @@ def pause(**given: Any) -> None:
 def resume(**given: Any) -> None:
     """Go on with the release of Rollout NAME."""
     _each(action_rules.resume, **given)
+
+
+@click.command()
+@with_target
+@rollout_argument
+@click.argument("gate", metavar="GATE")
+@_timeout
+@_release
+@_reason
+def skip(name: str, gate: str, release: str | None, **given: Any) -> None:
+    """Pass GATE of the current step of Rollout NAME by hand, without waiting for what it measures."""
+    _each(action_rules.at(action_rules.skip(gate), None, release), names=(name,), selector=None, **given)
 
 
 def _each(

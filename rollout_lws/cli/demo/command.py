@@ -51,7 +51,7 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
 
     Exit code 0 only if the end state was checked and found right.
     """
-    settings = Settings(api_group=api_group)
+    settings = Settings(api_group=api_group, scrape_through="api-server")
     given = read_manifests(files)
     if files and not given:
         raise UsageError("-f gives no manifests: add the one of the LeaderWorkerSet to release")

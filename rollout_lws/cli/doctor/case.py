@@ -69,6 +69,8 @@ PLACE: dict[Reason, Name] = {
     Reason.DEADLINE: Name.RELEASE,
     Reason.CAPACITY_DEADLINE: Name.RELEASE,
     Reason.APPROVAL_TIMEOUT: Name.RELEASE,
+    Reason.GATE_FAILED: Name.RELEASE,
+    Reason.GATE_INCONCLUSIVE: Name.RELEASE,
     Reason.ABORTED: Name.RELEASE,
 }
 #: Links where the complaint may be about one of several objects.

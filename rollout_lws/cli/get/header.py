@@ -32,6 +32,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
     fields = [
         ("Message", message(shown.rollout)),
         *(("Cause", cause) for cause in _causes(shown.rollout)),
+        *(("Gate", gate) for gate in _gates(shown.rollout, now)),
         ("Change", _change(shown, now)),
         ("Users", _users(shown.rollout)),
         ("Groups", _groups(shown.rollout)),
@@ -83,6 +84,18 @@ def _causes(rollout: Object) -> Iterator[str]:
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
 
 
+def _gates(rollout: Object, now: datetime) -> Iterator[str]:
+    """Each gate of the current step: its result and why, or since when it is measured."""
+    for gate in (rollout.get("status") or {}).get("gates") or () if releasing(rollout) else ():
+        told = gate.get("message") or ""
+        by = f" by {gate['by']}" if gate.get("by") else ""
+        if not gate.get("result"):
+            since = age(gate.get("since"), now)
+            yield f"{gate['name']} is measured" + (f" for {since}" if since else "")
+        else:
+            yield f"{gate['name']} {gate['result']}{by}" + (f": {told}" if told else "")
+
+
 def _change(shown: Release, now: datetime) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.stable is None:
@@ -96,6 +109,15 @@ def _change(shown: Release, now: datetime) -> str:
     return told
 
 
+#: By status.traffic.answeredBy: whom requests can reach while no group of either version is ready as a whole.
+_ANSWERS = {
+    "Stable": "only ready leaders of the stable version answer",
+    "New": "only ready leaders of the new version answer",
+    "Both": "only ready leaders answer",
+    "Neither": "no version has a ready endpoint",
+}
+
+
 def _users(rollout: Object) -> str:
     status = rollout.get("status") or {}
     told = status.get("traffic") or {}
@@ -103,6 +125,9 @@ def _users(rollout: Object) -> str:
         return ""
     asked, accepted = _weight(told.get("desired")), _weight(told.get("applied"))
     words = f"new {asked} asked, {accepted} accepted"
+    answer = _ANSWERS.get(str(told.get("answeredBy")))
+    if answer is not None:
+        return f"AFFECTED: no group is whole, {answer}; {words}"
     if summary(rollout)["state"] == "Stalled" and asked == accepted == "0%":
         return f"NOT AFFECTED: {words}; stable {summary(rollout)['stable']} ready"
     return words + (f": {told['message']}" if asked != accepted and told.get("message") else "")

@@ -19,6 +19,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.health import deadline_seconds
 from rollout_lws.rollout.routing.unmanaged_backends import Reach, covers, unlisted
 from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 
@@ -26,8 +27,10 @@ from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 _MUCH = 1.005
 
 
-def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
-    """One sentence each: what, who is affected, and what to do. ``found_by``: which versions Services reach."""
+def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[str]:
+    """Warnings, a sentence each: the effect, the object that it concerns, and the remedy. ``found_by`` tells which
+    versions the Services select, ``old`` is the version that runs.
+    """
     yield from _state(d, plan)
     found = plan.forecast
     if found is not None:
@@ -35,6 +38,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
         yield from _steps(d)
         yield from _load(found)
         yield from _promotion(d, found)
+        yield from _without_pre_stop(d, found, old)
         yield from _deadline(d, plan)
         routed = settings(d) is not None or found_by.both or found_by.old
         yield from _told(
@@ -139,6 +143,32 @@ def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
     elif asked is not None:
         told += "; a last step of 100% with traffic 100% empties them first and renews them all at once"
     yield told
+
+
+def _without_pre_stop(d: Draft, found: Forecast, old: Version) -> Iterator[str]:
+    """What clients lose by groups that are deleted if their leaders have no preStop."""
+    lack = not old.leaders_have_pre_stop or (found.strategy.surges and not d.version.leaders_have_pre_stop)
+    if not lack:
+        return
+    asked = settings(d)
+    if found.disrupted:
+        known = f" ({asked.grace_period_seconds} s, as gracePeriodSeconds says)" if asked else ""
+        each = f"{found.disrupted} groups that are" if found.disrupted > 1 else "the group that is"
+        yield (
+            f"leaders have no preStop, and {each} deleted while they get requests lose what runs there, up to"
+            f" {found.disrupted_load:.2f} times the requests that run at one moment, and what is sent there until"
+            f" routers know{known}: give the container a lifecycle.preStop that sleeps for longer, unless the server"
+            " ends only when its requests have ended"
+        )
+    if asked:
+        yield (
+            f"leaders have no preStop, and a connection that a client keeps to Service {asked.service}, past the route,"
+            f" stays at its group and is cut when that is deleted, up to {_times(found.cuts)} in this release"
+        )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _deadline(d: Draft, plan: Plan) -> Iterator[str]:

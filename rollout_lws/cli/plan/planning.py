@@ -114,7 +114,7 @@ def make(
     )
     zero = (cannot,) if cannot and not refusals else ()
     waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
-    return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by)))
+    return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by, old)))
 
 
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:

@@ -10,7 +10,7 @@ from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Amounts, Part, Plan
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
-from rollout_lws.forecast.model import Row
+from rollout_lws.forecast.model import Forecast, Row
 
 _LABEL = 14
 _VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
@@ -54,7 +54,16 @@ def _header(plan: Plan) -> list[str]:
     extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
     told.append(_field("Model loads", f"{found.loads}, {found.rounds} one after the other, {extra} than today"))
     told.append(_field("Takes", _takes_all(plan)))
+    told.append(_field("Disrupts", _disrupts(found)))
     return told
+
+
+def _disrupts(found: Forecast) -> str:
+    """Without a rate of requests, what they lose is only known as a multiple of those that run at one moment."""
+    if not found.disrupted:
+        return "no group that gets requests"
+    most = f"up to {found.disrupted_load:.2f} times the requests that run at one moment"
+    return f"{_counted(found.disrupted, 'group')} that get{'s' if found.disrupted == 1 else ''} requests, {most}"
 
 
 def _left(plan: Plan) -> str:
@@ -211,6 +220,9 @@ def value(plan: Plan) -> dict[str, Any]:
             "loadsInARow": found.rounds,
             "extraGroups": found.extra,
             "windows": found.windows,
+            "disruptedGroups": found.disrupted,
+            "disruptedLoad": round(found.disrupted_load, 3),
+            "connectionCuts": found.cuts,
             "fewestReadyGroups": found.ready,
             "peakLoad": round(found.peak_load, 3),
             "seconds": found.seconds if known else None,
@@ -233,6 +245,7 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
         "modelLoads": row.loads,
         "loadsInARow": row.rounds,
         "windows": row.windows,
+        "disruptedGroups": row.disrupted,
         "accelerators": _sorted(part.accelerators),
         "share": round(row.share, 4),
         "load": {"new": _rounded(row.load_new), "old": _rounded(row.load_stable), "peak": _rounded(row.peak_load)},
@@ -240,7 +253,11 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
         "seconds": row.seconds if known else None,
         "waitSeconds": None if known else row.seconds,
         "approval": row.approval,
-        "wayBack": {"modelLoads": row.back_loads, "seconds": row.back_seconds if known else None},
+        "wayBack": {
+            "modelLoads": row.back_loads,
+            "seconds": row.back_seconds if known else None,
+            "disruptedGroups": row.back_disrupted,
+        },
     }
 
 

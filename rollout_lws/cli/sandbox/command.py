@@ -49,7 +49,7 @@ def sandbox(
 ) -> None:
     """Run a Kubernetes API with LeaderWorkerSet on this machine until SIGINT or SIGTERM."""
     options = Options(nodes, gpus_per_node, Timing(ready_after=ready_after, speed=speed))
-    settings = Settings(api_group=api_group, kubeconfig=str(kubeconfig))
+    settings = Settings(api_group=api_group, kubeconfig=str(kubeconfig), scrape_through="api-server")
     asyncio.run(process.until_signalled(_run(options, settings, kubeconfig, port, controlled, files)))
 
 

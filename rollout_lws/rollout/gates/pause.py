@@ -24,7 +24,9 @@ def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     limit = pause.approval_timeout_seconds if pause is not None else None
     expires = None
     if limit is not None and paused_at is not None:
-        expires = d.yet_to_come(paused_at, limit)
+        # While gates are measured a user is not asked yet.
+        measured = (gate.finished_at for gate in d.status.gates if gate.finished_at is not None)
+        expires = d.yet_to_come(max((paused_at, *measured)), limit)
         if expires is None:
             message = f"step {step.index} was not approved within {limit} s"
             return d, Failed(Reason.APPROVAL_TIMEOUT, message, f"it still can be approved: {d.command('promote')}")

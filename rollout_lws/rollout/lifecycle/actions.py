@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias, assert_never
 
-from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState, SummaryState
+from rollout_lws.api import (
+    ActionType,
+    GateRecord,
+    GateResult,
+    LastAction,
+    Phase,
+    RequestedAction,
+    StepState,
+    SummaryState,
+)
+from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
@@ -185,7 +195,8 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         if needs_workloads(d) and workloads_pending(d):
             # The Workloads that Kueue gave up on are not listed yet.
             return d, Handled.LATER
-        return forgive(d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=())), Handled.DONE
+        d = d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=(), gates=_passed_gates(d))
+        return forgive(d), Handled.DONE
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
         return d, Refused("there is no aborted version to try again: apply it first")
     if request.template_hash and request.template_hash != aborted.template_hash:
@@ -194,6 +205,26 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         # The rollback is not finished.
         return d, Handled.LATER
     return d.set(aborted=None, phase=Phase.HEALTHY), Handled.DONE
+
+
+def _passed_gates(d: Draft) -> tuple[GateRecord, ...]:
+    """What stays of the gates when they are measured again."""
+    return tuple(each for each in d.status.gates if each.result in (GateResult.PASSED, GateResult.SKIPPED, None))
+
+
+def _skip_gate(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
+    if not _in_steps(d):
+        return d, Refused("no release is in its steps")
+    names = [each.name for each in d.status.gates]
+    if not names:
+        return d, Refused(f"step {d.sub.current_step_index} measures no gates now")
+    if request.gate not in names:
+        return d, Refused(
+            f"step {d.sub.current_step_index} has no gate {request.gate!r}: name one of {', '.join(names)}"
+        )
+    skipped = {"result": GateResult.SKIPPED, "finished_at": d.now, "by": request.by, "message": request.reason}
+    kept = (with_fields(each, **skipped) if each.name == request.gate else each for each in d.status.gates)
+    return d.set(gates=tuple(kept)), Handled.DONE
 
 
 def _promote_full(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
@@ -226,6 +257,7 @@ _HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], tuple[Draft, Answ
     ActionType.PROMOTE_FULL: _promote_full,
     ActionType.PAUSE: _pause,
     ActionType.RESUME: _resume,
+    ActionType.SKIP_GATE: _skip_gate,
 }
 
 

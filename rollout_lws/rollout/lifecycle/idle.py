@@ -188,6 +188,7 @@ def _start(d: Draft) -> Draft:
         phase=Phase.PROGRESSING,
         capacity=d.strategy.made_by,
         step=StepRecord(started_at=d.now),
+        gates=(),
         finalising=None,
         restarts=(),
         evictions=(),

@@ -25,6 +25,7 @@ from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.preflight import cannot_release, surge_under_kueue
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning, traffic_shift
+from rollout_lws.rollout.routing.backend_listing import list_backend
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.unmanaged_backends import report_unmanaged
 from rollout_lws.rollout.routing.weights import carries
@@ -133,7 +134,7 @@ def _enter(d: Draft, index: int) -> Draft:
     # delete them as surplus of the step before and recreate them, for as long as the write is refused.
     return (
         d.persist_first()
-        .set(step=StepRecord(started_at=d.now))
+        .set(step=StepRecord(started_at=d.now), gates=())
         .set_sub(
             current_step_index=index,
             next_step_index=next_index(d.strategy.steps, index),
@@ -154,7 +155,7 @@ def _advance(d: Draft) -> Draft:
     d = remember_leaders(d, d.home, d.new_revision, d.capacity.of_new(d.replicas, 0) + wanted)
     d = await_quiet(d)
     d, pinned = selector_pinning.prepare(d)
-    d = report_unmanaged(d)
+    d = list_backend(report_unmanaged(d), pinned)
     while True:
         d, step = _asked(d, pinned)
         d, answer = table.judge(d, step)

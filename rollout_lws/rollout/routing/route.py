@@ -15,6 +15,7 @@ from rollout_lws.api.base import tallied
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.recent_writes import written_lately
+from rollout_lws.rollout.routing.backend_listing import WITHOUT_REQUESTS, Listing
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred_route
 from rollout_lws.rollout.routing.selector_pinning import answer, answer_conflict, withdraw_annotated
@@ -33,7 +34,7 @@ from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
-from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 
@@ -60,6 +61,7 @@ def keep(d: Draft) -> tuple[Draft, Routed]:
     if d.paused:
         # Only protective writes: the weight may fall, but not rise.
         wanted = replace(wanted, weight=min(wanted.weight, weight_of(record.desired)))
+        wanted = wanted if _has_shared(record, facts) else ALL_STABLE
     return _apply(d, facts, wanted)
 
 
@@ -80,20 +82,20 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     missing = next(filter(None, (each.missing for each in states)), "")
     found = safe(d, facts, wanted)
     d, split, why = d.wake(found.until), found.split, found.why
-    if missing and split.reaches_new:
+    if missing and split.names_new:
         return d, Routed(False, f"{missing} does not exist: make it anew")
     cut_off = next(filter(None, (each.cut_off for each in states)), "")
-    if cut_off and split.reaches_new:
+    if cut_off and split.names_new:
         split, why = ALL_STABLE, cut_off
     unsaid = next((problem.message for each in every if (problem := each.check(split)) is not None), "")
     if unsaid:
         # The plan was edited during the release: the current weights stay until the user corrects it.
         return set_traffic(d, message=unsaid), Routed(False, unsaid)
-    unused = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
-    if unused and not any(each.modified for each in states):
+    unused = next(filter(None, (each.unused for each in states)), "") if split.names_new else ""
+    if unused and any(each.unused and not each.modified for each in states):
         # Later passes ask the routers that accepted the route before our first write: there would be none.
         return set_traffic(d, desired=recorded(wanted), message=unused), Routed(False, unused)
-    refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
+    refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.names_new else ""
     if refusal:
         return set_traffic(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
     denied = pools.canary_denied(facts) if split.reaches_new else ""
@@ -102,17 +104,21 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     if wanted.reaches_new:
         d, waits = _quarrelled(d, every, split)
         # A version that does not serve loses its traffic even if another manager keeps overwriting it.
-        if waits is not None and split.reaches_new:
+        if waits is not None and split.names_new:
             return set_traffic(d, message=waits.message), waits
     record = d.status.traffic or TrafficRecord()
-    given = split.reaches_new or any(each.modified for each in states) or record.since is not None
+    listing = Listing.of(d, facts, every, split)
+    d, why = d.wake(listing.until), why or listing.why
+    if listing.why and not listing.partial:
+        split = listing.splits[0]
+    given = split.reaches_new or _has_shared(record, facts)
     reached_new = any(each.reaches_canary for each in states)
     if d.step_is_new and record.since is None and _lacks(every, split):
         # If the status recorded the first weight and its write failed, another manager would seem to have removed it.
         return d, Routed(False, "the step is put on record first")
-    d, writing = _write(d, every, split)
+    d, writing = _write(d, every, listing.splits)
     if writing:
-        withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
+        withdrawn = wanted.reaches_new and not split.names_new and not cut_off
         lost = facts.names.canary_pool if withdrawn else facts.names.stable_pool
         silent = bool(unanswered(facts, lost)) and (withdrawn or split.weight == 100 > wanted.weight)
         if silent:
@@ -122,18 +128,26 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         d = set_traffic(d, desired=recorded(wanted), message=why or None)
         # Routers may apply a weight long before they report it; and removing it has to be accepted once more.
         again = reached_new and not split.reaches_new and record.applied == recorded(split)
-        if record.since is None or again:
+        if any(one.only_lists and each.unlisted for one, each in zip(listing.splits, states, strict=True)):
+            d = set_traffic(d, listed_at=d.now)
+        # What another writer wrote there may have given the new version requests.
+        meddled = any(state.unmarked or any(each.drifted for each in state.objects) for state in states)
+        if (record.since is None and (given or meddled)) or again:
             d = set_traffic(d, since=d.now, applied=None)
-        d = d.persist_later(brief=_is_recorded(d) and not (why or again))
+        d = d.persist_later(brief=_is_recorded(d, states) and not (why or again))
         return d, Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in states)), "") or unused
     if split.reaches_new:
         refused = refused or pools.canary_unaccepted(facts)
-    if refused:
+    if refused and given:
         written = (written_lately(d, each.live) for state in states for each in state.objects)
         lately = (moment for moment in written if moment is not None)
-        d = d.brief_until(next(lately, None) if _is_recorded(d) and not unused else None)
-        return set_traffic(d, desired=recorded(wanted), message=refused), Routed(False, refused)
+        d = d.brief_until(next(lately, None) if _is_recorded(d, states) and not unused else None)
+        # The status has lost it, or has not been written since the share was.
+        since = record.since or d.now
+        return set_traffic(d, desired=recorded(wanted), message=refused, since=since), Routed(False, refused)
+    if listing.partial:
+        return set_traffic(d, desired=recorded(wanted), message=why), Routed(False, why)
     if given and record.applied != recorded(split):
         d = set_traffic(d, since=d.now, applied=recorded(split))
     d = set_traffic(d, desired=recorded(wanted), message=why or None)
@@ -142,17 +156,28 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     return d, DONE if more or not why else Routed(False, why)
 
 
-def _is_recorded(d: Draft) -> bool:
-    """True if the stored status records that this release wrote a weight, so that a removal can be noticed."""
+def _is_recorded(d: Draft, states: tuple[RouteState, ...]) -> bool:
+    """True if it is stored that this release wrote the routes, so that a removal can be noticed: in the status, or on
+    each of them.
+    """
     before = d.o.rollout.status
-    return before is not None and before.traffic is not None and before.traffic.since is not None
+    stored = before is not None and before.traffic is not None and before.traffic.since is not None
+    return stored or all(each.modified for each in states)
 
 
-def _write(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, str]:
-    """Writes every object that differs from the split; returns their names, "" if there is none."""
+def _has_shared(record: TrafficRecord, facts: RoutingFacts) -> bool:
+    """True if this release has given the new version requests: by the status, or by what is written into the routes,
+    which the status may have lost.
+    """
+    return record.since is not None or any(each.state.carried for each in routers(facts))
+
+
+def _write(d: Draft, every: tuple[Router, ...], splits: tuple[Split, ...]) -> tuple[Draft, str]:
+    """Writes every object that differs from its split; returns their names, "" if there is none."""
     writing = []
-    for each in every:
-        writes = each.apply(split, f"{told(split)} of requests to the new version", checked=True)
+    for each, split in zip(every, splits, strict=True):
+        reason = WITHOUT_REQUESTS if split.only_lists else f"{told(split)} of requests to the new version"
+        writes = each.apply(split, reason, checked=True)
         d = d.write(writes)
         writing += [str(each.state.ref)] if writes else []
     return d, ", ".join(writing)
@@ -166,13 +191,15 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
     """Why a write conflict is not resolved yet; None if it is resolved now, or there is none."""
     record = d.status.traffic
     # Weights that the controller removed itself, even with the whole object, are no conflict.
-    stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
-    written_before = stands and split.reaches_new
+    given = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
+    relisted = record is not None and record.listed_at is not None
     for router in every:
         state = router.state
         for each in state.objects if not state.missing else ():
             # Our annotation may have been removed together with the written fields.
-            if each.drifted or (written_before and not each.modified):
+            wiped = split.reaches_new and given and not each.modified
+            lost = split.names_new and state.unlisted and (each.modified or given or relisted)
+            if each.drifted or wiped or lost or (split.names_new and state.unmarked):
                 d, waits = answer_conflict(d, each.live, each.ref, router.spec.advice)
                 if waits is not None:
                     return d, waits
@@ -197,7 +224,8 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
     if facts is None or not facts.names.any_router:
         return _withdrawn_by_notes(d)
     if record is None or record.step is None:
-        if not any(each.state.reaches_canary for each in routers(facts)):
+        states = [each.state for each in routers(facts)]
+        if not any(each.reaches_canary or each.carried or each.unmarked for each in states):
             return d, DONE
         # The status was wiped: the weight written in the routes counts.
         record = TrafficRecord(step=0)

@@ -1,6 +1,7 @@
 """The traffic weight that each version can carry, by its readiness and by how often it has stopped serving.
 
-A version serves if it has ready groups that routers can reach and, behind a pool, if its endpoint picker answers.
+A version serves if it has ready groups that routers can reach and, behind a pool, if its endpoint picker answers. While
+no group of either version is ready as a whole, ready leaders decide: they are what routers send requests to.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from rollout_lws.api import TrafficRecord
+from rollout_lws.api import AnsweredBy, Phase, TrafficRecord
+from rollout_lws.api.base import with_fields
 from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.rollout.backoff import Wait, doubled
@@ -19,7 +21,7 @@ from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.routers import routers
-from rollout_lws.traffic.split import ALL_STABLE, Split
+from rollout_lws.traffic.split import ALL_STABLE, Split, listed
 from rollout_lws.workload.hold import standing_surge
 
 #: First and longest backoff, in seconds, before a version that stopped serving gets its weight back; it doubles.
@@ -61,6 +63,56 @@ def _reached(endpoints: VersionEndpoints, facts: RoutingFacts, service: str, poo
         and not pod.metadata.terminating
         and pools.selects(live, pod.metadata.labels)
     )
+
+
+def answered_by(d: Draft, facts: RoutingFacts) -> AnsweredBy | None:
+    """Whose ready leaders requests can reach while no group of either version is whole: a node with some pods of each
+    is lost. None while one is whole, and if there are no groups at all.
+    """
+    sides = (stable_endpoints(d), new_endpoints(d))
+    every = [group for side in sides for group in side.groups]
+    if facts.waits or not every or any(group.ready(d.now) for group in every):
+        return None
+    backends = (
+        (facts.names.service, facts.names.stable_pool),
+        (facts.canary_service_name, facts.names.canary_pool),
+    )
+    answers = tuple(
+        any(_reached(side, facts, *backend) for side in sides) and not unanswered(facts, backend[1])
+        for backend in backends
+    )
+    match answers:
+        case (True, True):
+            return AnsweredBy.BOTH
+        case (True, False):
+            return AnsweredBy.STABLE
+        case (False, True):
+            return AnsweredBy.NEW
+        case _:
+            return AnsweredBy.NEITHER
+
+
+def tell_who_answers(d: Draft) -> Draft:
+    """Tells in status and verdict that users are affected, and who answers, while no group is whole in a release."""
+    facts, record = d.o.routing, d.status.traffic
+    if facts is None or record is None or d.status.phase != Phase.PROGRESSING:
+        return d
+    found = answered_by(d, facts)
+    d = d.set(traffic=with_fields(record, answered_by=found.value if found is not None else None))
+    return d.adding(_hit(facts, found)) if found is not None else d
+
+
+def _hit(facts: RoutingFacts, answers: AnsweredBy) -> str:
+    hit = "users are affected: no group of either version is ready as a whole"
+    match answers:
+        case AnsweredBy.STABLE:
+            return f"{hit}, and only ready leaders behind {_stable_side(facts)} answer requests"
+        case AnsweredBy.NEW:
+            return f"{hit}, and only ready leaders behind {_new_side(facts)} answer requests"
+        case AnsweredBy.BOTH:
+            return f"{hit}, and only ready leaders answer requests"
+        case AnsweredBy.NEITHER:
+            return f"{hit}, and neither {_stable_side(facts)} nor {_new_side(facts)} has a ready endpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +219,29 @@ def groups_for_all(d: Draft) -> int:
 
 def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
     """The split to write for ``split``, and why it differs. If only one version serves, it gets all requests; if
-    neither does, routes stay as they are. A version that has stopped serving gets its weight back after a backoff, and
-    the new one gets 100 % only with as many ready groups as all requests need.
+    neither does, the new one gets no more than before nor than its step gives it, unless only one has ready leaders. A
+    version that has stopped serving gets its weight back after a backoff, and the new one gets 100 % only with as many
+    ready groups as all requests need.
     """
     record = d.status.traffic or TrafficRecord()
+    answers = answered_by(d, facts)
+    if answers is AnsweredBy.STABLE and split.reaches_new:
+        return Safe(ALL_STABLE, _waits_for_endpoint(facts))
+    if answers is AnsweredBy.NEW and split.weight < 100 and record.since is not None:
+        return Safe(replace(split, weight=100), _goes_to_new(f"{_stable_side(facts)} has no ready endpoint"))
     new, stable = new_serves(d, facts), stable_serves(d, facts)
     if split.reaches_new and not new:
         if not stable:
-            return Safe(_as_written(split, facts), "neither version has a ready endpoint: shares stay as they are")
+            lack = "whole group" if answers is AnsweredBy.BOTH else "ready endpoint"
+            return Safe(
+                _no_more_to_new(split, facts), f"neither version has a {lack}: the new version's share does not grow"
+            )
         refuses = unanswered(facts, facts.names.canary_pool)
-        return Safe(ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits")
+        return Safe(ALL_STABLE, refuses or _waits_for_endpoint(facts))
     if split.reaches_new and stable and not any(each.state.reaches_canary for each in routers(facts)):
         waits = _not_yet(d)
         if waits is not None:
-            return Safe(ALL_STABLE, waits.message, waits.until)
+            return Safe(listed(d.now), waits.message, waits.until)
     if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
         refuses = unanswered(facts, facts.names.stable_pool)
         least = groups_for_all(d)
@@ -189,7 +250,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
             stays = f"shares stay as they are, for 100% needs {least} ready groups of the new version"
             return Safe(_as_written(split, facts), f"{refuses}: {stays}")
         why = (
-            f"{refuses or f'{_stable_side(facts)} has no ready endpoint'}: all requests go to the new version"
+            _goes_to_new(refuses or f"{_stable_side(facts)} has no ready endpoint")
             if record.stable_drained_at is None or refuses
             else f"all requests stay at the canary until {_stable_side(facts)} leads to renewed groups"
         )
@@ -205,6 +266,14 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
     return Safe(split)
 
 
+def _waits_for_endpoint(facts: RoutingFacts) -> str:
+    return f"{_new_side(facts)} has no ready endpoint: its share waits"
+
+
+def _goes_to_new(why: str) -> str:
+    return f"{why}: all requests go to the new version"
+
+
 def _stable_side(facts: RoutingFacts) -> str:
     pool = facts.names.stable_pool
     return f"InferencePool {pool}" if pool else f"Service {facts.names.service}"
@@ -218,6 +287,14 @@ def _new_side(facts: RoutingFacts) -> str:
 def _standing(split: Split, record: TrafficRecord) -> Split:
     """``split`` with the last accepted weight."""
     return replace(split, weight=weight_of(record.applied))
+
+
+def _no_more_to_new(split: Split, facts: RoutingFacts) -> Split:
+    """What routes say, or less: of the groups of a lost node, stable's may be known first, so that the canary got
+    everything for a moment.
+    """
+    written = _as_written(split, facts)
+    return replace(written, weight=min(written.weight, split.weight))
 
 
 def _as_written(split: Split, facts: RoutingFacts) -> Split:

@@ -14,6 +14,7 @@ from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Decision, Verdict, Wanted
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.field_limits import within_limits
+from rollout_lws.rollout.gates import measurements
 from rollout_lws.rollout.groups.watch_demand import explaining_kinds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason
@@ -136,7 +137,8 @@ def _written(d: Draft, after: RolloutStatus) -> Patch:
 
 def _wanted(d: Draft) -> Wanted:
     endpoints, kinds = selector_pinning.watched(d)
-    return Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining_kinds(d)))
+    explaining = explaining_kinds(d)
+    return Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining), measurements.wanted(d))
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from rollout_lws.objects.resources import LWS_WORKER_INDEX
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of
 
 PREFIX = "sandbox.rollouts.kruise.io/"
+#: On a pod itself: the node that it runs on is lost, until the annotation is taken away.
+CUT_OFF = "cut-off"
 
 Failure: TypeAlias = Literal[
     "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", "NeverReady", "Unschedulable", "FailedCreate"
@@ -41,6 +43,8 @@ class Script:
     failure: Failure | None = None
     crash_after: float | None = None
     problem: str = ""
+    cut_off: bool = False
+    """Its node is lost, and with it its kubelet."""
 
 
 def script_of(pod: Object, timing: Timing) -> Script:
@@ -66,7 +70,8 @@ def script_of(pod: Object, timing: Timing) -> Script:
             failure, crash_after = None, None
     except UsageError as error:
         return Script(timing.ready_after, timing.terminate_after / timing.speed, "NeverReady", problem=str(error))
-    return Script(ready_after, terminate_after, failure or _bad_image(pod), crash_after)
+    cut_off = annotations.get(PREFIX + CUT_OFF) == "true"
+    return Script(ready_after, terminate_after, failure or _bad_image(pod), crash_after, cut_off=cut_off)
 
 
 def _failure(pod: Object) -> Failure | None:

@@ -17,7 +17,7 @@ from rollout_lws.sandbox.meter.client import Client
 from rollout_lws.sandbox.meter.fleet import Fleet
 from rollout_lws.sandbox.meter.flow import Flow
 from rollout_lws.sandbox.meter.records import NOWHERE, Cut, Failure
-from rollout_lws.sandbox.meter.seen import KINDS, digest
+from rollout_lws.sandbox.meter.seen import KINDS, Key, Object, views
 from rollout_lws.sandbox.meter.split import Split
 from rollout_lws.sandbox.store import Event
 
@@ -53,10 +53,9 @@ class TrafficMeter:
         for resource in (LEADER_WORKER_SETS, *KINDS):
             for obj in self._server.store.list(resource):
                 self._fleet.take(Event("ADDED", resource, obj, None, 0), now)
-                known = digest(resource, obj) if resource in KINDS else None
-                if known is not None:
+                for key, known in views(resource, obj) if resource in KINDS else ():
                     for flow in self._reading(resource):
-                        flow.plane.know(key_of(resource, obj), known)
+                        flow.plane.know(key, known)
         for flow in self._flows.values():
             flow.begin(now)
         self._unsubscribe = self._server.store.subscribe(self._take)
@@ -117,13 +116,17 @@ class TrafficMeter:
         self._pass_time()
         now = self._server.clock()
         ended = self._fleet.take(event, now)
-        gone = event.type == "DELETED"
-        told = digest(event.resource, event.object) if event.resource in KINDS and not gone else None
         for flow in self._flows.values():
             for pod, cause in ended:
                 flow.cut(pod, cause, now)
-        for flow in self._reading(event.resource) if gone or told is not None else ():
-            flow.plane.learn(key_of(event.resource, event.object), told, now)
+        told: dict[Key, Object | None] = {}
+        if event.type == "DELETED":
+            told[key_of(event.resource, event.object)] = None
+        elif event.resource in KINDS:
+            told |= views(event.resource, event.object)
+        for flow in self._reading(event.resource):
+            for key, seen in told.items():
+                flow.plane.learn(key, seen, now)
 
     def _reading(self, resource: Resource) -> Iterator[Flow]:
         return (flow for flow in self._flows.values() if resource in flow.kinds)

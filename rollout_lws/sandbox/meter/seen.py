@@ -15,11 +15,15 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.sandbox.behaviours.base import annotations_of, labels_of, running_and_ready, terminating
+from rollout_lws.sandbox.index import key_of
 
 Object: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[Resource, str, str]
 
 KINDS = (SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, PODS)
+#: A backend that some HTTPRoute has named. Proxies without aggregated discovery (Contour's Envoy) learn of it apart
+#: from the route, and forget it only after the routes without it: taking one away lost no request there.
+CLUSTERS = Resource("", "", "Cluster", "clusters", namespaced=True)
 #: The label of an EndpointSlice that names its Service.
 SERVICE_NAME = "kubernetes.io/service-name"
 
@@ -46,6 +50,24 @@ class Seen:
     def list(self, resource: Resource, namespace: str) -> Iterator[tuple[str, Object]]:
         """Names and objects, by name."""
         yield from sorted(self._objects.get((resource, namespace), {}).items())
+
+
+def views(resource: Resource, obj: Object) -> Iterator[tuple[Key, Object]]:
+    """What a data plane learns from an object, each part with a delay of its own; nothing while it keeps what it knows
+    (see ``digest``).
+    """
+    found = digest(resource, obj)
+    if found is None:
+        return
+    _, namespace, _ = key = key_of(resource, obj)
+    yield key, found
+    for rule in found["rules"] if resource == HTTP_ROUTES else ():
+        for ref in rule.get("backendRefs") or ():
+            yield cluster(namespace, ref), {}
+
+
+def cluster(namespace: str, ref: Mapping[str, Any]) -> Key:
+    return CLUSTERS, namespace, f"{ref['kind']}/{ref['name']}"
 
 
 def digest(resource: Resource, obj: Object) -> Object | None:

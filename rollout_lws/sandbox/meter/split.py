@@ -18,7 +18,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.sandbox.meter import http_route, nginx
 from rollout_lws.sandbox.meter.client import Client
-from rollout_lws.sandbox.meter.seen import Seen
+from rollout_lws.sandbox.meter.seen import Seen, cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def split(seen: Seen, client: Client) -> Split:
     total = sum(ref["weight"] for ref in refs)
     if not total:
         return _nowhere(f"no backend of HTTPRoute {client.route} has weight")
-    return mixed((Fraction(ref["weight"], total), _backend(seen, client.namespace, ref)) for ref in refs)
+    return mixed((Fraction(ref["weight"], total), _routed(seen, client.namespace, ref)) for ref in refs)
 
 
 def mixed(parts: Iterable[tuple[Fraction, Split]]) -> Split:
@@ -79,6 +79,12 @@ def _nowhere(error: str) -> Split:
 def _evenly(uids: Iterable[str], otherwise: str) -> Split:
     targets = [Target(uid) for uid in dict.fromkeys(uids)]
     return {target: Fraction(1, len(targets)) for target in targets} or _nowhere(otherwise)
+
+
+def _routed(seen: Seen, namespace: str, ref: Mapping[str, Any]) -> Split:
+    if seen.get(*cluster(namespace, ref)) is None:
+        return _nowhere(f"the gateway does not know {ref['kind']} {ref['name']} yet")
+    return _backend(seen, namespace, ref)
 
 
 def _backend(seen: Seen, namespace: str, ref: Mapping[str, Any]) -> Split:

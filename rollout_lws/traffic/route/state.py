@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
 
 from rollout_lws.objects.meta import Struct
 from rollout_lws.traffic.route.rules import matches_digest
@@ -27,7 +31,12 @@ class RuleMark(Struct, frozen=True):
 
 
 class RouteMark(Struct, frozen=True):
-    """``weight`` in percent; ``added`` are digests of the matches of the appended rules."""
+    """``weight`` in percent; ``added`` are digests of the matches of the appended rules.
+
+    ``listed_at`` is since when the route names the new version's backend, as long as it has given it no requests since
+    then. ``carried``: the route has given the new version requests in this release. Both are written with the weights
+    themselves, so that a restart in between loses neither. Entries of controllers that did not know them carried.
+    """
 
     stable: Backend
     canary: Backend
@@ -35,6 +44,8 @@ class RouteMark(Struct, frozen=True):
     rules: tuple[RuleMark, ...] = ()
     added: tuple[str, ...] = ()
     parents: tuple[Parent, ...] = ()
+    listed_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    carried: bool = True
 
 
 def refers(reference: Object, backend: Backend, namespace: str) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.api.rollout_spec import RequestHeaderModifier
@@ -81,20 +82,25 @@ class WeightedRules:
     def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
         """The route with this Rollout's split.
 
-        The weight applies to the stable version's own part of a rule. Where that is 0, or the split's weight is 0, the
-        user's weights stay. For each match, one rule is appended per rule of the user's that serves the stable version.
+        The weight applies to the stable version's own part of a rule; where that is 0, the user's weights stay. A
+        backend of the new version that is there stays with a weight of 0, and a split that only lists it adds it so
+        (see ``rollout.routing.backend_listing``). For each match, one rule is appended per rule of the user's that
+        serves the stable version.
         """
         known = _marks(live, keys)
         namespace = namespace_of(live)
-        layout = taken_apart(self.read(live), namespace, known)
+        layout = taken_apart(self.read(live), namespace, self._with_unmarked(live, by, keys, backends))
         twins = []
         added: dict[str, Object] = {}
         for rule in layout.rules:
             parts = {uid: found for uid, found in rule.twins.items() if uid != by}
             taken = {index for found in parts.values() for index in found}
             ours = [at for at in _sharing(rule, backends.stable, namespace) if at not in taken]
-            if split.weight and ours:
-                parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in ours}
+            # One that another writer took away is missed only when it is needed: a tool that keeps its own rules would
+            # be answered without end.
+            stays = ours if split.names_new else [at for at in ours if at in rule.twins.get(by, {})]
+            if stays:
+                parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in stays}
             twins.append(parts)
             for each in _matched(rule, ours, backends.canary, split):
                 # Of two rules that match the same, gateways only ever use the first.
@@ -106,6 +112,8 @@ class WeightedRules:
             weight=split.weight,
             added=tuple(added),
             parents=before.parents if before else self.accepting(live),
+            listed_at=_listed_at(before, split, named=any(by in rule.twins for rule in layout.rules)),
+            carried=split.reaches_new or carried(live, by, keys),
         )
         rules = tuple(
             replace(rule, marks={uid: each for uid, each in rule.marks.items() if uid != by}) for rule in layout.rules
@@ -113,11 +121,12 @@ class WeightedRules:
         layout = Layout(rules, {**layout.added, by: tuple(added.values())})
         return self._marked(live, *put_together(layout, namespace, {**known, by: mark}, twins), known, keys)
 
-    def own(self, live: Object, by: str, keys: Keys) -> Object:
+    def own(self, live: Object, by: str, keys: Keys, backends: Backends | None = None) -> Object:
         """The user's own route: without our references, rules and annotation entry, with the user's weights. Changes by
-        other writers and by other Rollouts stay.
+        other writers and by other Rollouts stay. Of an entry that another writer removed alone, ``backends`` tell the
+        references.
         """
-        known = _marks(live, keys)
+        known = _marks(live, keys) if backends is None else self._with_unmarked(live, by, keys, backends)
         if by not in known:
             return marks.without(live, by, keys)
         namespace = namespace_of(live)
@@ -127,7 +136,9 @@ class WeightedRules:
         return marks.without(self._marked(live, *put_together(layout, namespace, left, twins), known, keys), by, keys)
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
-        """Our changes that another writer changed or removed, as text; () when all stand as written."""
+        """Our changes that another writer changed or removed, as text; () when all stand as written. A backend of the
+        new version that is gone does no harm while it gets no requests (see ``unlisted``).
+        """
         mark = _marks(live, keys).get(by)
         if mark is None:
             return ()
@@ -139,7 +150,11 @@ class WeightedRules:
             now = weights(users[index], namespace)
             ways = {key: weight for key, weight in note.written.items() if _is_of(key, mark)}
             where = f"rule {users[index].get('name') or index + 1}"
-            found += [f"{where}: {key} is gone" for key in ways if key not in now]
+            found += [
+                f"{where}: {key} is gone"
+                for key, weight in ways.items()
+                if key not in now and (weight or not names(key, mark.canary))
+            ]
             found += [
                 f"{where}: {key} has weight {now[key]}, not {weight}"
                 for key, weight in ways.items()
@@ -152,6 +167,35 @@ class WeightedRules:
             if each not in there
         ]
         return tuple(found)
+
+    def unmarked(self, live: Object, by: str, keys: Keys, backends: Backends) -> bool:
+        """Whether a rule names both versions' backends without our annotation entry: another writer removed that."""
+        namespace = namespace_of(live)
+        return marks.read(live, by, keys) is None and any(
+            all(
+                any(refers(ref, each, namespace) for ref in references(rule))
+                for each in (backends.stable, backends.canary)
+            )
+            for rule in self.read(live)
+        )
+
+    def _with_unmarked(self, live: Object, by: str, keys: Keys, backends: Backends) -> dict[str, RouteMark]:
+        """All entries, with an empty one of ours in place of one that was removed."""
+        lacks = self.unmarked(live, by, keys, backends)
+        return _marks(live, keys) | ({by: RouteMark(backends.stable, backends.canary)} if lacks else {})
+
+    def unlisted(self, live: Object, by: str, keys: Keys, backends: Backends) -> bool:
+        """Whether no rule names the new version's backend, though one could give it requests."""
+        namespace = namespace_of(live)
+        if any(refers(ref, backends.canary, namespace) for rule in self.read(live) for ref in references(rule)):
+            return False
+        rules = taken_apart(self.read(live), namespace, _marks(live, keys)).rules
+        others = [{at for uid, found in rule.twins.items() if uid != by for at in found} for rule in rules]
+        return any(
+            at not in taken
+            for rule, taken in zip(rules, others, strict=True)
+            for at in _sharing(rule, backends.stable, namespace)
+        )
 
     def route_problem(self, live: Object, backends: Backends, *, begun: bool = False) -> str:
         """Why this route cannot split requests between these backends, as a sentence that says what to do; "" when it
@@ -267,6 +311,26 @@ def weight(live: Object, by: str, keys: Keys) -> int:
     """Percentage of requests that this Rollout has given the new version, 0 to 100."""
     mark = _marks(live, keys).get(by)
     return mark.weight if mark is not None else 0
+
+
+def listed_at(live: Object, by: str, keys: Keys) -> datetime | None:
+    """Since when the route names the new version's backend without having given it requests; None if it has, or does
+    not name it.
+    """
+    mark = _marks(live, keys).get(by)
+    return mark.listed_at if mark is not None else None
+
+
+def carried(live: Object, by: str, keys: Keys) -> bool:
+    """Whether the route has given the new version requests in this release; also with an entry that is unreadable."""
+    mark = _marks(live, keys).get(by)
+    return mark.carried if mark is not None else marks.read(live, by, keys) is not None
+
+
+def _listed_at(before: RouteMark | None, split: Split, *, named: bool) -> datetime | None:
+    if split.reaches_new:
+        return None
+    return before.listed_at if before is not None and (named or not split.only_lists) else split.listed_at
 
 
 def _marks(live: Object, keys: Keys) -> dict[str, RouteMark]:

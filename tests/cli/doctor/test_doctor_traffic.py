@@ -268,7 +268,7 @@ async def test_a_gateway_gets_its_time_to_take_a_route_up(world: World) -> None:
     await assert_whole(world)
     await world.sleep(TAKEN_UP_SECONDS)
     found = await broken(world)
-    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is reported for generation 2, not yet for 3")
+    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is reported for generation 3, not yet for 4")
 
 
 # At rest

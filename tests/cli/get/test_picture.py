@@ -107,6 +107,25 @@ Next     rollout-lws promote llama --step 2 --release-id 7f3c   # approves step 
     )
 
 
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ("Stable", "AFFECTED: no group is whole, only ready leaders of the stable version answer; "),
+        ("New", "AFFECTED: no group is whole, only ready leaders of the new version answer; "),
+        ("Both", "AFFECTED: no group is whole, only ready leaders answer; "),
+        ("Neither", "AFFECTED: no group is whole, no version has a ready endpoint; "),
+        ("Martians", ""),
+        (None, ""),
+    ],
+)
+def test_users_that_are_hit_because_no_group_is_whole(answers: str | None, told: str) -> None:
+    traffic = {"desired": {"weight": 10}, "applied": {"weight": 0}, "message": "its share waits"}
+    there = shown(**PAUSED | {"traffic": traffic | ({"answeredBy": answers} if answers else {})})
+    (line,) = [each for each in release(there, NOW) if each.startswith("Users")]
+    words = "new 10% asked, 0% accepted"
+    assert line == f"Users    {told}{words}" + ("" if told else ": its share waits")
+
+
 def test_a_release_that_has_failed() -> None:
     failed = shown(
         currentStepIndex=1,
@@ -267,3 +286,22 @@ def test_what_a_container_said_last_cannot_move_the_cursor() -> None:
     lines = release(shown(message=said, notReadyGroups=[trouble]), NOW, pods=True)
     assert all(line.isprintable() for line in lines)
     assert "Message  Traceback   File x [2J [H  killed" in lines
+
+
+def test_gates_of_the_step_are_shown_with_their_figures() -> None:
+    measured = shown(
+        currentStepIndex=1,
+        currentStepState="StepMetricsAnalysis",
+        summary={"state": "Analyzing", "step": "1/5", "new": "1/1", "stable": "4/4"},
+        gates=[
+            {"name": "first-token", "since": "2026-03-01T09:50:00Z"},
+            {"name": "errors", "result": "Passed", "message": "failed requests 0.1%, at most 2%"},
+            {"name": "evals", "result": "Skipped", "by": "ann", "message": "they ran elsewhere"},
+        ],
+    )
+    gates = [line for line in release(measured, NOW, caller=Caller("kubectl rollout-lws")) if line.startswith("Gate")]
+    assert gates[0].startswith("Gate     first-token is measured")
+    assert gates[1:] == [
+        "Gate     errors Passed: failed requests 0.1%, at most 2%",
+        "Gate     evals Skipped by ann: they ran elsewhere",
+    ]

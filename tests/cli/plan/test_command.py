@@ -28,6 +28,7 @@ Change        none yet: this is how the next version would be released
 GPU           32 now   48 at peak (step 2)   32 after
 Model loads   6, 6 one after the other, at most 2 groups more than today
 Takes         about 1h, and the time until step 2 is approved; a group loads for about 10m, as given
+Disrupts      4 groups that get requests, up to 1.00 times the requests that run at one moment
 
 STEP        NEW   OLD   LOADS    GPU   SHARE   LOAD NEW   LOAD OLD   BUSIEST   TAKES   THEN        WAY BACK
 1           1     4     1        40    20%     0.80       0.80       1.00      10m3s   pause 2s    at once
@@ -92,6 +93,50 @@ def test_without_a_known_load_time_rounds_are_told_instead() -> None:
     told = offline(manifests.workload(), rollout(routed=True))
     assert (told["loadSeconds"], told["totals"]["seconds"], told["steps"][0]["seconds"]) == (None, None, None)
     assert told["steps"][0]["waitSeconds"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("style", "capacity", "groups", "load", "told"),
+    [
+        (
+            "canary",
+            "",
+            4,
+            1.0,
+            "4 groups that are deleted while they get requests lose what runs there, up to 1.00 times",
+        ),
+        # Surge groups end as well.
+        ("canary", "Surge", 6, 1.5, "6 groups that are deleted"),
+        ("canary", "InPlace", 4, 1.335, "until routers know (1 s, as gracePeriodSeconds says): give the container a"),
+        ("blueGreen", "", 0, 0.0, ""),
+    ],
+)
+def test_requests_that_end_with_their_group_are_told(
+    style: str, capacity: str, groups: int, load: float, told: str
+) -> None:
+    said = offline(manifests.workload(), rollout(routed=True, style=style, capacity=capacity), *manifests.traffic())
+    assert (said["totals"]["disruptedGroups"], said["totals"]["disruptedLoad"]) == (groups, load)
+    assert sum(each["disruptedGroups"] for each in said["steps"]) == groups
+    found = [each for each in said["cautions"] if "deleted while they get requests lose" in each]
+    assert bool(found) is bool(groups)
+    assert all(told in each for each in found)
+    cuts = said["totals"]["connectionCuts"]
+    assert cuts >= 2
+    assert any(
+        "keeps to Service llama-api, past the route" in each and f"up to {cuts} times" in each
+        for each in said["cautions"]
+    )
+
+
+@pytest.mark.parametrize("capacity", ["", "Surge", "InPlace"])
+def test_leaders_with_a_pre_stop_lose_nothing_that_is_told(capacity: str) -> None:
+    lws = manifests.workload()
+    for template in lws["spec"]["leaderWorkerTemplate"].values():
+        if isinstance(template, dict) and "spec" in template:
+            template["spec"]["containers"][0]["lifecycle"] = {"preStop": {"sleep": {"seconds": 15}}}
+    said = offline(lws, rollout(routed=True, capacity=capacity), *manifests.traffic())
+    assert said["totals"]["disruptedGroups"] >= 4
+    assert not any("have no preStop" in each for each in said["cautions"])
 
 
 def test_what_is_not_in_the_files_is_assumed_and_told() -> None:

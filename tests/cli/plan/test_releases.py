@@ -218,6 +218,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         )
         if case.by in (BY_ROUTE, None):
             assert (gauge.ready, gauge.peak_load) == (plan.forecast.ready, pytest.approx(plan.forecast.peak_load))
+            assert gauge.disrupted == plan.forecast.disrupted
         assert meter.most == plan.peak
         assert meter.now == plan.now
         # While somebody thinks about an approval, routers hear of the first groups.

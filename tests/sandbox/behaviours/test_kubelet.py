@@ -12,7 +12,7 @@ from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.base import NOTHING
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.sandbox.behaviours.faults import Script, Timing
+from rollout_lws.sandbox.behaviours.faults import CUT_OFF, Script, Timing
 from rollout_lws.sandbox.behaviours.nodes import kubelet
 from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
 from rollout_lws.sandbox.behaviours.nodes.scheduler import thousandths
@@ -51,6 +51,20 @@ async def test_a_pod_runs_at_once_and_is_ready_after_exactly_its_load() -> None:
         await asyncio.sleep(0.02)
         assert phase(server) == ("Running", True)
         assert world.pod(server, "solo")["status"]["podIP"].startswith("10.")
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_is_cut_off_with_its_node_is_not_ready_until_that_is_back() -> None:
+    async with cluster() as server:
+        create(server, ready_after="1s")
+        await asyncio.sleep(1.01)
+        before = container(server)
+        for cut_off, ready in (("true", False), (None, True)):
+            body = {"metadata": {"annotations": {PREFIX + CUT_OFF: cut_off}}}
+            server.patch(PODS, NAMESPACE, "solo", body)
+            await asyncio.sleep(0.01)
+            assert phase(server) == ("Running", ready)
+            assert container(server) == before
 
 
 @pytest.mark.looptime

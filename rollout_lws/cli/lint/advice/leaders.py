@@ -15,6 +15,7 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
 from rollout_lws.forecast.cautions import leaders_first
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.targets.version import has_pre_stop
 from rollout_lws.traffic import pools, services
 
 _TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
@@ -130,7 +131,7 @@ def _grace(lws: Shaped) -> Iterator[Finding]:
 
 def _shutdown(lws: Shaped) -> Iterator[Finding]:
     path, containers = _containers(lws)
-    if containers and not any((each.get("lifecycle") or {}).get("preStop") for each in containers):
+    if containers and not has_pre_stop(containers):
         yield lws.manifest.found(
             "LWS312",
             path,

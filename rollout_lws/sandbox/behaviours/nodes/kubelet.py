@@ -82,6 +82,13 @@ def decide(pod: Object, timing: Timing, now: float, *, started: float, doomed: f
         return Outcome((_gone(pod),))
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return NOTHING
+    if script.cut_off:
+        # What the node controller says of the pods of a node that it does not hear of: nothing of their containers.
+        lost = {"Ready": (False, "NodeNotReady", "")}
+        said = {"conditions": _conditions((pod.get("status") or {}).get("conditions") or (), lost, timestamp(now))}
+        if within(said, pod.get("status") or {}):
+            return NOTHING
+        return Outcome((Patch(PODS, namespace, name, {"status": said}, "its node is lost", subresource="status"),))
     # When a timer fires exactly at a boundary, the age can be a rounding error too small.
     current = stage(script, round(now - started, 5), timing.speed)
     wake_at = None if current.until is None else started + current.until

@@ -1,0 +1,180 @@
+"""What a pod said of a signal at one moment, as counters and gauges have it, and what came to it since.
+
+A reading is cumulative where it counts. ``since`` is None where an earlier reading is of another life of the process: a
+counter that went back, or other buckets. What was counted in between is not known then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One series and its value."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exposition:
+    """Samples by the name of their line (``…_bucket``), and what families are said to be (``histogram``)."""
+
+    samples: Mapping[str, tuple[Sample, ...]]
+    types: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """``counts[i]`` requests took longer than ``edges[i - 1]`` and at most ``edges[i]`` seconds; the last count has no
+    upper edge.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        return sum(self.counts)
+
+    def since(self, earlier: Histogram) -> Histogram | None:
+        if earlier.edges != self.edges:
+            return None
+        ends = [now - then for now, then in zip(self._ends(), earlier._ends(), strict=True)]
+        return None if min(ends) < 0 else _between_ends(self.edges, ends)
+
+    def plus(self, other: Histogram) -> Histogram:
+        """The sum, on the edges that both have: what lies between those is counted together."""
+        if other.edges == self.edges:
+            return Histogram(self.edges, tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)))
+        edges = tuple(sorted(set(self.edges) & set(other.edges)))
+        return self._on(edges).plus(other._on(edges))
+
+    def above(self, limit: float, inside: float) -> float:
+        """Requests that took longer than ``limit``, with the share ``inside`` of those in the bucket that the limit
+        divides: 0 counts what surely did, 1 what maybe did.
+        """
+        at = bisect_left(self.edges, limit)
+        if at < len(self.edges) and self.edges[at] == limit:
+            return sum(self.counts[at + 1 :])
+        return sum(self.counts[at + 1 :]) + inside * self.counts[at]
+
+    def up_to(self) -> tuple[float, ...]:
+        """Cumulative counts, by edge."""
+        return self._ends()[:-1]
+
+    def _ends(self) -> tuple[float, ...]:
+        """Cumulative counts, of all requests last."""
+        return tuple(accumulate(self.counts))
+
+    def around(self, limit: float) -> tuple[float | None, float | None]:
+        """The edges beside ``limit``, which are the limit itself where it is one; None where there is no such edge."""
+        at = bisect_left(self.edges, limit)
+        above = self.edges[at] if at < len(self.edges) else None
+        if above == limit:
+            return limit, limit
+        return self.edges[at - 1] if at else None, above
+
+    def _on(self, edges: tuple[float, ...]) -> Histogram:
+        known = dict(zip(self.edges, self.up_to(), strict=True))
+        return _between_ends(edges, (*(known[edge] for edge in edges), self.total))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of ``total`` that were counted, ``bad`` ones."""
+
+    bad: float
+    total: float
+
+    def since(self, earlier: Counts) -> Counts | None:
+        more = Counts(self.bad - earlier.bad, self.total - earlier.total)
+        return None if more.bad < 0 or more.total < 0 else more
+
+    def plus(self, other: Counts) -> Counts:
+        return Counts(self.bad + other.bad, self.total + other.total)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Sum and number of values of a gauge: one reading is one value."""
+
+    value: float
+    readings: int = 1
+
+    def plus(self, other: Level) -> Level:
+        return Level(self.value + other.value, self.readings + other.readings)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Requests that run, and tokens that were generated. What came since an earlier reading has the requests that ran
+    at both moments, at least as many.
+    """
+
+    running: float
+    tokens: float
+
+    def since(self, earlier: Work) -> Work | None:
+        """With ``running`` of now, and the tokens in between."""
+        more = self.tokens - earlier.tokens
+        return None if more < 0 else Work(min(self.running, earlier.running), more)
+
+    def plus(self, other: Work) -> Work:
+        return Work(min(self.running, other.running), self.tokens + other.tokens)
+
+
+Reading: TypeAlias = Histogram | Counts | Level | Work
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The pod is a model server of the kind, and has counted nothing of the signal yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a pod cannot be read."""
+
+    why: str
+
+
+Read: TypeAlias = Reading | Nothing | Trouble
+
+
+def histogram_of(buckets: Iterable[Sample]) -> Histogram | Trouble:
+    """The sum over all series that only differ in other labels than ``le``."""
+    sums: dict[float, float] = {}
+    series: dict[float, int] = {}
+    for each in buckets:
+        try:
+            edge = float(each.labels["le"])
+        except (KeyError, ValueError):
+            return Trouble("a bucket has no edge (le)")
+        sums[edge] = sums.get(edge, 0) + each.value
+        series[edge] = series.get(edge, 0) + 1
+    if len(set(series.values())) != 1:
+        return Trouble("its series have different buckets")
+    edges = sorted(sums)
+    if edges[-1] != float("inf") or len(edges) < 2:
+        return Trouble("a histogram without a bucket for all requests (le=+Inf) and one more")
+    ends = [sums[edge] for edge in edges]
+    if any(not 0 <= end < float("inf") for end in ends):
+        return Trouble("a bucket's count is not a number")
+    return _between_ends(tuple(edges[:-1]), ends)
+
+
+def _between_ends(edges: tuple[float, ...], ends: Iterable[float]) -> Histogram:
+    """From cumulative counts. Buckets are not read at one moment: a request may be in one and not yet in the next."""
+    risen = tuple(accumulate(ends, max))
+    return Histogram(edges, tuple(whole(end - start) for start, end in zip((0, *risen), risen, strict=False)))
+
+
+def whole(value: float) -> float:
+    """As an int where it is one: Python keeps small ones once, and windows have many."""
+    return int(value) if value % 1 == 0 else value

@@ -1,0 +1,242 @@
+"""Where each engine exposes the signals, as data.
+
+Read from the packages of vLLM 0.13 to 0.32, SGLang 0.5, TensorRT-LLM's and Dynamo 1.6's servers, and TGI 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.analysis.readings import (
+    Counts,
+    Exposition,
+    Level,
+    Nothing,
+    Read,
+    Sample,
+    Trouble,
+    Work,
+    histogram_of,
+    whole,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Those of a family whose labels have one of the values named in ``where``; "" stands for an absent label."""
+
+    name: str
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def found(self, exposition: Exposition) -> list[Sample]:
+        return [each for each in exposition.samples.get(self.name, ()) if self._fits(each)]
+
+    def _fits(self, sample: Sample) -> bool:
+        return all(sample.labels.get(label, "") in values for label, values in self.where.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """A histogram of seconds."""
+
+    name: str
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def read(self, exposition: Exposition) -> Read | None:
+        typed = exposition.types.get(self.name, "histogram")
+        if typed not in ("histogram", "unknown"):
+            return Trouble(f"{self.name} is a {typed}, not a histogram")
+        found = exposition.samples.get(f"{self.name}_bucket", ())
+        return histogram_of(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Counters: the sum of ``bad`` among that of ``all_of``, in which the bad ones are."""
+
+    bad: tuple[Series, ...]
+    all_of: tuple[Series, ...]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return tuple(each.name for each in (*self.bad, *self.all_of))
+
+    def read(self, exposition: Exposition) -> Read | None:
+        everything = [sample for series in self.all_of for sample in series.found(exposition)]
+        if not everything:
+            return None
+        bad = _sum(sample for series in self.bad for sample in series.found(exposition))
+        total = _sum(everything)
+        return Trouble("a counter is not a number") if bad is None or total is None else Counts(bad, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Gauges, added over the parts of a server or, where they are shares, averaged."""
+
+    series: Series
+    averaged: bool = False
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return (self.series.name,)
+
+    def read(self, exposition: Exposition) -> Read | None:
+        found = self.series.found(exposition)
+        if not found:
+            return None
+        total = _sum(found)
+        if total is None:
+            return Trouble(f"{self.series.name} is not a number")
+        return Level(total / len(found) if self.averaged else total)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A gauge of running requests and a counter of tokens."""
+
+    running: Series
+    tokens: str
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return (self.running.name, self.tokens)
+
+    def read(self, exposition: Exposition) -> Read | None:
+        found, tokens = self.running.found(exposition), exposition.samples.get(self.tokens, ())
+        if not found or not tokens:
+            return None
+        running, made = _sum(found), _sum(tokens)
+        return Trouble("a counter is not a number") if running is None or made is None else Work(running, made)
+
+
+Source: TypeAlias = Buckets | Ratio | Gauge | Progress
+
+
+def _sum(samples: Iterable[Sample]) -> float | None:
+    """None for what is no number, or less than nothing."""
+    total = sum(each.value for each in samples)
+    return whole(float(total)) if 0 <= total < float("inf") else None
+
+
+def _of(name: str, **where: str | tuple[str, ...]) -> Series:
+    return Series(name, {label: (value,) if isinstance(value, str) else value for label, value in where.items()})
+
+
+_VLLM_ENDED = _of("vllm:request_success_total")
+_VLLM_RUNNING, _SGLANG_RUNNING = _of("vllm:num_requests_running"), _of("sglang:num_running_reqs", tp_rank=("0", ""))
+_DYNAMO_ENDED = _of("dynamo_frontend_requests_total")
+_DYNAMO_TO_BLAME = ("internal", "unavailable", "response_timeout", "overload")
+
+#: Where a signal is found, the first that is exposed; a signal that an engine lacks has nothing.
+SOURCES: Mapping[Engine, Mapping[Signal, tuple[Source, ...]]] = {
+    Engine.VLLM: {
+        Signal.TIME_TO_FIRST_TOKEN: (Buckets("vllm:time_to_first_token_seconds"),),
+        # The second name is that of 0.12 and before.
+        Signal.INTER_TOKEN_LATENCY: (
+            Buckets("vllm:inter_token_latency_seconds"),
+            Buckets("vllm:time_per_output_token_seconds"),
+        ),
+        Signal.TIME_PER_OUTPUT_TOKEN: (Buckets("vllm:request_time_per_output_token_seconds"),),
+        Signal.REQUEST_LATENCY: (Buckets("vllm:e2e_request_latency_seconds"),),
+        Signal.QUEUE_TIME: (Buckets("vllm:request_queue_time_seconds"),),
+        Signal.ERROR_RATE: (Ratio((_of("vllm:request_success_total", finished_reason="error"),), (_VLLM_ENDED,)),),
+        Signal.DEGENERATE: (Ratio((_of("vllm:request_success_total", finished_reason="repetition"),), (_VLLM_ENDED,)),),
+        Signal.PREFIX_CACHE_HITS: (
+            Ratio((_of("vllm:prefix_cache_hits_total"),), (_of("vllm:prefix_cache_queries_total"),)),
+        ),
+        Signal.PREEMPTIONS: (Ratio((_of("vllm:num_preemptions_total"),), (_VLLM_ENDED,)),),
+        Signal.RUNNING_REQUESTS: (Gauge(_VLLM_RUNNING),),
+        Signal.QUEUE_LENGTH: (Gauge(_of("vllm:num_requests_waiting")),),
+        Signal.KV_CACHE_USAGE: (Gauge(_of("vllm:kv_cache_usage_perc"), averaged=True),),
+        Signal.STALLED: (Progress(_VLLM_RUNNING, "vllm:generation_tokens_total"),),
+    },
+    Engine.SGLANG: {
+        Signal.TIME_TO_FIRST_TOKEN: (Buckets("sglang:time_to_first_token_seconds"),),
+        Signal.INTER_TOKEN_LATENCY: (Buckets("sglang:inter_token_latency_seconds"),),
+        Signal.TIME_PER_OUTPUT_TOKEN: (Buckets("sglang:request_time_per_output_token_seconds"),),
+        Signal.REQUEST_LATENCY: (Buckets("sglang:e2e_request_latency_seconds"),),
+        Signal.QUEUE_TIME: (Buckets("sglang:queue_time_seconds"),),
+        Signal.ERROR_RATE: (Ratio((_of("sglang:num_aborted_requests_total"),), (_of("sglang:num_requests_total"),)),),
+        Signal.PREEMPTIONS: (Gauge(_of("sglang:num_retracted_reqs", tp_rank=("0", ""))),),
+        Signal.RUNNING_REQUESTS: (Gauge(_SGLANG_RUNNING),),
+        Signal.QUEUE_LENGTH: (Gauge(_of("sglang:num_queue_reqs", tp_rank=("0", ""))),),
+        Signal.KV_CACHE_USAGE: (Gauge(_of("sglang:token_usage"), averaged=True),),
+        Signal.STALLED: (Progress(_SGLANG_RUNNING, "sglang:generation_tokens_total"),),
+    },
+    Engine.TENSORRT_LLM: {
+        Signal.TIME_TO_FIRST_TOKEN: (Buckets("trtllm_time_to_first_token_seconds"),),
+        Signal.TIME_PER_OUTPUT_TOKEN: (Buckets("trtllm_time_per_output_token_seconds"),),
+        Signal.REQUEST_LATENCY: (Buckets("trtllm_e2e_request_latency_seconds"),),
+        Signal.QUEUE_TIME: (Buckets("trtllm_request_queue_time_seconds"),),
+        Signal.ERROR_RATE: (
+            Ratio(
+                (_of("trtllm_request_error_total"),),
+                (_of("trtllm_request_error_total"), _of("trtllm_request_success_total")),
+            ),
+        ),
+        Signal.RUNNING_REQUESTS: (Gauge(_of("trtllm_num_requests_running")),),
+        Signal.QUEUE_LENGTH: (Gauge(_of("trtllm_num_requests_waiting")),),
+        Signal.KV_CACHE_USAGE: (Gauge(_of("trtllm_kv_cache_utilization"), averaged=True),),
+    },
+    Engine.DYNAMO: {
+        Signal.TIME_TO_FIRST_TOKEN: (Buckets("dynamo_frontend_time_to_first_token_seconds"),),
+        Signal.INTER_TOKEN_LATENCY: (Buckets("dynamo_frontend_inter_token_latency_seconds"),),
+        Signal.REQUEST_LATENCY: (Buckets("dynamo_frontend_request_duration_seconds"),),
+        Signal.ERROR_RATE: (
+            Ratio(
+                (_of("dynamo_frontend_requests_total", status="error", error_type=_DYNAMO_TO_BLAME),), (_DYNAMO_ENDED,)
+            ),
+        ),
+        Signal.RUNNING_REQUESTS: (Gauge(_of("dynamo_frontend_inflight_requests")),),
+        Signal.QUEUE_LENGTH: (Gauge(_of("dynamo_frontend_queued_requests")),),
+    },
+    Engine.TGI: {
+        Signal.TIME_PER_OUTPUT_TOKEN: (Buckets("tgi_request_mean_time_per_token_duration"),),
+        Signal.REQUEST_LATENCY: (Buckets("tgi_request_duration"),),
+        Signal.QUEUE_TIME: (Buckets("tgi_request_queue_duration"),),
+        Signal.ERROR_RATE: (Ratio((_of("tgi_request_failure"),), (_of("tgi_request_count"),)),),
+        Signal.QUEUE_LENGTH: (Gauge(_of("tgi_queue_size")),),
+    },
+}
+
+#: A family that a server of the kind exposes from its start, before any request.
+_MARKS: Mapping[Engine, str] = {
+    Engine.VLLM: "vllm:num_requests_running",
+    Engine.SGLANG: "sglang:num_running_reqs",
+    Engine.TENSORRT_LLM: "trtllm_num_requests_running",
+    Engine.DYNAMO: "dynamo_frontend_inflight_requests",
+    Engine.TGI: "tgi_queue_size",
+}
+
+
+def engines(signal: Signal) -> tuple[Engine, ...]:
+    """Those that expose the signal."""
+    return tuple(engine for engine, of in SOURCES.items() if signal in of)
+
+
+def families(signal: Signal, engine: Engine | None = None) -> frozenset[str]:
+    """Names of what has to be read for a signal, of one engine or of any."""
+    asked = engines(signal) if engine is None else (engine,)
+    sources = [source for each in asked for source in SOURCES[each].get(signal, ())]
+    return frozenset(name for each in sources for name in each.families) | {_MARKS[each] for each in asked}
+
+
+def read(signal: Signal, exposition: Exposition, engine: Engine | None = None) -> Read:
+    """What a pod's answer says of a signal; without ``engine``, in the names that it has."""
+    asked = engines(signal) if engine is None else (engine,)
+    for each in asked:
+        for source in SOURCES[each].get(signal, ()):
+            found = source.read(exposition)
+            if found is not None:
+                return found
+    if any(_MARKS[each] in exposition.samples for each in asked):
+        return Nothing()
+    names = sorted({name for each in asked for source in SOURCES[each].get(signal, ()) for name in source.families})
+    return Trouble(f"none of {', '.join(names)} is exposed")

@@ -1,0 +1,124 @@
+"""A trial: one criterion, what both versions' pods have told so far, and the verdict once there is one.
+
+It is folded over rounds of readings, so that looks are taken at the same moments however often the result is asked for.
+A verdict stays. What is missing never is one: pods that cannot be read, or that have served nothing, leave it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from rollout_lws.analysis import judge, looks
+from rollout_lws.analysis.criterion import Criterion, Figures, Look, Verdict
+from rollout_lws.analysis.kinds import Measure
+from rollout_lws.analysis.ledger import Ledger
+from rollout_lws.analysis.readings import Read
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """``began`` is when the first round was, ``last`` when the last one; ``looked`` counts the looks that were taken.
+    ``figures`` are those of the last look, with the samples of now.
+    """
+
+    criterion: Criterion
+    began: float
+    last: float
+    new: Ledger = field(default_factory=Ledger)
+    stable: Ledger = field(default_factory=Ledger)
+    looked: int = 0
+    verdict: Verdict | None = None
+    figures: Figures = field(default_factory=Figures)
+
+    @classmethod
+    def at(cls, now: float, criterion: Criterion) -> Trial:
+        """One that begins now."""
+        return cls(criterion, now, now)
+
+    def after(self, now: float, new: Mapping[str, Read], stable: Mapping[str, Read]) -> Trial:
+        """With one round of readings of all pods that both versions have now, by uid."""
+        if self.verdict is not None:
+            return self
+        counted = replace(self, last=now, new=self.new.after(now, new), stable=self.stable.after(now, stable))
+        return counted._looked()
+
+    def ended(self) -> Trial:
+        """With the last look, at what has come in until the time was over. It passes nothing while pods cannot be read,
+        nor before the window is over.
+        """
+        if self.verdict is not None:
+            return self
+        return self._settled(self._look())
+
+    @property
+    def over(self) -> bool:
+        """Whether the version has been watched for the whole window."""
+        return self.last - self.began >= self.criterion.window
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Pods that the last round could not read, and why."""
+        return {**(self.stable.troubles() if self.criterion.compared else {}), **self.new.troubles()}
+
+    @property
+    def _complete(self) -> bool:
+        """Whether the version has pods now, and all that count could be read."""
+        return bool(self.new.pods) and (bool(self.stable.pods) or not self.criterion.compared) and not self.unread
+
+    def _look(self) -> Look:
+        return judge.look(self.criterion, self.new, self.stable)
+
+    def _looked(self) -> Trial:
+        match self.criterion.measure:
+            case Measure.STALL:
+                seen = self._look()
+                if seen.failed:
+                    return replace(self, verdict=Verdict.FAILED, figures=seen.figures)
+                return self._passed_if_over(seen)
+            case Measure.MEAN:
+                return self._passed_if_over(self._look())
+            case Measure.LATENCY | Measure.SHARE:
+                return self._by_requests()
+            case unknown:
+                assert_never(unknown)
+
+    def _passed_if_over(self, seen: Look) -> Trial:
+        ends = self.over and self._complete and (seen.passed or seen.failed)
+        return self._settled(seen) if ends else replace(self, figures=seen.figures)
+
+    def _by_requests(self) -> Trial:
+        counted = replace(
+            self.figures,
+            samples=self.new.samples,
+            stable_samples=self.stable.samples if self.criterion.compared else None,
+        )
+        now = replace(self, figures=counted)
+        # At most as many requests count as there were, which is known without a look.
+        if counted.samples < self.criterion.min_samples or not now._is_due(counted.samples, counted.needed):
+            return now
+        seen = self._look()
+        if not now._is_due(seen.effective, seen.figures.needed):
+            return replace(now, figures=seen.figures)
+        if seen.failed:
+            return replace(now, looked=self.looked + 1, verdict=Verdict.FAILED, figures=seen.figures)
+        if not looks.is_last(self.looked):
+            return replace(now, looked=self.looked + 1, figures=seen.figures)
+        # The last look waits until every pod can be read: the others' figures do not speak for it.
+        return now._settled(seen) if self._complete else replace(now, figures=seen.figures)
+
+    def _is_due(self, requests: float, needed: int | None) -> bool:
+        planned = needed if needed is not None else self.criterion.min_samples
+        window = self.criterion.window
+        return looks.due(self.looked, requests, planned, (self.last - self.began) / window if window else 1.0)
+
+    def _settled(self, seen: Look) -> Trial:
+        told = self.over and self._complete
+        if seen.failed and (told or self.criterion.measure is not Measure.MEAN):
+            verdict = Verdict.FAILED
+        elif seen.passed and told:
+            verdict = Verdict.PASSED
+        else:
+            verdict = Verdict.INCONCLUSIVE
+        return replace(self, looked=looks.LOOKS, verdict=verdict, figures=seen.figures)

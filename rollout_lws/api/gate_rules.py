@@ -1,0 +1,107 @@
+"""What a gate can be refused for, and the criterion that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
+from rollout_lws.analysis.signals import engines
+from rollout_lws.api.gate_spec import Analysis, MetricGate, StepGate
+from rollout_lws.api.problem import Problem
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+#: Gauges whose values are shares from 0 to 1.
+_SHARES = frozenset({Signal.KV_CACHE_USAGE})
+
+
+def criterion(gate: StepGate, analysis: Analysis) -> Criterion:
+    """What a gate without problems asks."""
+    metric = gate.metric
+    return Criterion(
+        signal=metric.signal,
+        limit=_number(metric.max or metric.min),
+        to_stable=_number(metric.max_to_stable),
+        quantile=(metric.quantile if metric.quantile is not None else 95) / 100,
+        at_least=metric.min is not None,
+        window=float(gate.seconds),
+        confidence=_number(metric.confidence) or 0.95,
+        min_samples=metric.min_samples if metric.min_samples is not None else 100,
+        engine=analysis.engine,
+    )
+
+
+def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> Iterator[Problem]:
+    """Everything wrong with the gates of a step, whose path is ``at``."""
+    names = [gate.name for gate in gates]
+    for index, gate in enumerate(gates):
+        path = f"{at}.gates[{index}]"
+        if gate.name in names[:index]:
+            yield Problem(f"{path}.name", f"two gates of the step are called {gate.name}: rename one of them")
+        if gate.deadline_seconds is not None and gate.deadline_seconds < gate.seconds:
+            yield Problem(
+                f"{path}.deadlineSeconds",
+                f"{gate.deadline_seconds} s are over before the window of {gate.seconds} s is: give at least as many",
+            )
+        yield from _metric(gate.metric, analysis, f"{path}.metric")
+
+
+def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem]:
+    limits = {"max": metric.max, "min": metric.min, "maxToStable": metric.max_to_stable}
+    given = [name for name, value in limits.items() if value is not None]
+    if len(given) != 1:
+        yield Problem(at, f"exactly one of {', '.join(limits)} must be set, and {len(given)} are")
+        return
+    measure = MEASURES[metric.signal]
+    if metric.quantile is not None and measure is not Measure.LATENCY:
+        yield Problem(f"{at}.quantile", f"{metric.signal} has no quantile: remove it")
+    if metric.min is not None and metric.signal is not Signal.PREFIX_CACHE_HITS:
+        yield Problem(f"{at}.min", f"{metric.signal} is better when lower: use max")
+    if metric.signal is Signal.PREFIX_CACHE_HITS and metric.min is None:
+        yield Problem(at, "more hits are better: use min")
+    if metric.max_to_stable is not None and measure is Measure.STALL:
+        yield Problem(f"{at}.maxToStable", "a version that stands still is not compared: use max, in seconds")
+    if analysis.engine is not None and analysis.engine not in engines(metric.signal):
+        yield Problem(
+            f"{at}.signal",
+            f"{analysis.engine} does not expose it; {', '.join(engines(metric.signal))}"
+            f" {'does' if len(engines(metric.signal)) == 1 else 'do'}",
+        )
+    text = metric.max or metric.min
+    name = "max" if metric.max is not None else "min"
+    if text is not None:
+        yield from _unit(metric.signal, measure, text, f"{at}.{name}")
+
+
+def _unit(signal: Signal, measure: Measure, text: str, at: str) -> Iterator[Problem]:
+    seconds, percent = text.endswith(tuple(_SECONDS)), text.endswith("%")
+    match measure:
+        case Measure.LATENCY | Measure.STALL:
+            if not seconds:
+                yield Problem(at, f"{text} has no unit of time: write 2s or 500ms")
+            elif _number(text) == 0:
+                yield Problem(at, "nothing takes no time: give more than 0s")
+        case Measure.SHARE:
+            if not percent:
+                yield Problem(at, f"{text} is no share of requests: write 2%")
+            elif not 0 < (_number(text) or 0.0) < 1:
+                yield Problem(at, f"{text} decides nothing: give more than 0% and less than 100%")
+        case Measure.MEAN:
+            if seconds or percent != (signal in _SHARES):
+                example = "90%" if signal in _SHARES else "8"
+                yield Problem(at, f"{text} has another unit than {signal}: write {example}")
+        case unknown:
+            assert_never(unknown)
+
+
+def _number(text: str | None) -> float | None:
+    """A limit in seconds, as a share, or as the number that it is."""
+    if text is None:
+        return None
+    if text.endswith("%"):
+        return float(text[:-1]) / 100
+    for unit in ("ms", "s", "m"):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * _SECONDS[unit]
+    return float(text)

@@ -1,0 +1,119 @@
+"""Figures of a gate in words and with units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from rollout_lws.analysis.criterion import Criterion, Figures, Verdict
+from rollout_lws.analysis.kinds import Measure, Signal, words
+from rollout_lws.analysis.trial import Trial
+from rollout_lws.api.base import tallied
+from rollout_lws.rollout.draft import Draft
+
+#: Pods that are named in a sentence.
+_NAMED = 3
+
+
+def pods(d: Draft) -> dict[str, str]:
+    """Names of the release's leader pods, by uid."""
+    sides = (facts for facts in (d.o.stable, d.o.canary) if facts is not None)
+    return {pod.metadata.uid: pod.metadata.name for facts in sides for pod in facts.leaders}
+
+
+def values(criterion: Criterion, figures: Figures) -> dict[str, Any]:
+    """The fields of a gate's record."""
+    return {
+        "value": _text(criterion, figures.value),
+        "stable_value": _text(criterion, figures.stable_value),
+        "limit": _text(criterion, figures.limit),
+        "samples": tallied(round(figures.samples)),
+        "stable_samples": tallied(round(figures.stable_samples)) if figures.stable_samples is not None else None,
+    }
+
+
+def why(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> str:
+    """Why a trial ended as it did."""
+    figures = trial.figures
+    if trial.verdict is Verdict.INCONCLUSIVE:
+        missing = _missing(criterion, trial, names)
+        if missing:
+            return missing
+    bound = "at least" if criterion.at_least else "at most"
+    return f"{_value(criterion, figures)}, {bound} {_limit(criterion, figures)}{_basis(criterion, trial)}"
+
+
+def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> str:
+    """What has to come before anything can be said; "" if nothing is missing."""
+    if trial.unread:
+        shown = [f"{names.get(uid, uid)}: {what}" for uid, what in sorted(trial.unread.items())]
+        more = f" (and {len(shown) - _NAMED} more)" if len(shown) > _NAMED else ""
+        return f"pods cannot be read: {'; '.join(shown[:_NAMED])}{more}"
+    if not trial.new.pods:
+        return "the new version has no ready group to measure"
+    if trial.new.silent():
+        return f"no pod of the new version exposes {words(criterion.signal)} yet: no request has reached it"
+    samples, stable = trial.figures.samples, trial.figures.stable_samples
+    fewest = samples if stable is None else min(samples, stable)
+    if criterion.measure in (Measure.LATENCY, Measure.SHARE) and fewest < criterion.min_samples:
+        side = "the new version" if samples == fewest else "the stable version"
+        return f"{side} completed {fewest:,.0f} requests, and {criterion.min_samples:,} are the least"
+    return ""
+
+
+def _value(criterion: Criterion, figures: Figures) -> str:
+    what = words(criterion.signal)
+    if criterion.measure is Measure.LATENCY:
+        what = f"p{100 * criterion.quantile:g} of the {what}"
+    return f"{what} {_text(criterion, figures.value) or 'unknown'}"
+
+
+def _limit(criterion: Criterion, figures: Figures) -> str:
+    text = _text(criterion, figures.limit) or "unknown"
+    if criterion.to_stable is None:
+        return text
+    stable = _text(criterion, figures.stable_value) or "unknown"
+    return f"{text} ({100 * criterion.to_stable:g}% of stable's {stable})"
+
+
+def _basis(criterion: Criterion, trial: Trial) -> str:
+    figures = trial.figures
+    between = f"between {_percent(figures.low)} and {_percent(figures.high)}"
+    match criterion.measure:
+        case Measure.LATENCY:
+            if figures.bad is None or figures.allowed is None:
+                return f": {figures.samples:,.0f} requests"
+            longer = f"{_percent(figures.bad)} of {figures.samples:,.0f} requests took longer, {between}"
+            return f": {longer}, and {_percent(figures.allowed)} may"
+        case Measure.SHARE:
+            kind = " without" if criterion.at_least else ""
+            return f": {between}{kind}, of {figures.samples:,.0f} requests"
+        case Measure.MEAN:
+            return f": the mean of {figures.samples:,.0f}"
+        case Measure.STALL:
+            return ""
+        case unknown:
+            assert_never(unknown)
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.2g} %"
+
+
+def _text(criterion: Criterion, value: float | None) -> str | None:
+    """A value with its unit, three digits of it."""
+    if value is None:
+        return None
+    match criterion.measure:
+        case Measure.LATENCY | Measure.STALL:
+            return f"{_digits(value)}s" if value >= 1 else f"{_digits(1000 * value)}ms"
+        case Measure.SHARE:
+            return f"{_digits(100 * value)}%"
+        case Measure.MEAN:
+            return f"{_digits(100 * value)}%" if criterion.signal is Signal.KV_CACHE_USAGE else _digits(value)
+        case unknown:
+            assert_never(unknown)
+
+
+def _digits(value: float) -> str:
+    return f"{float(f'{value:.3g}'):g}"

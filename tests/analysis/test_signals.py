@@ -1,0 +1,171 @@
+"""Signals as engines expose them, in the text that their servers answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout_lws.analysis.exposition import NotAnExposition, parse
+from rollout_lws.analysis.kinds import MEASURES, Engine, Signal, words
+from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Trouble, Work
+from rollout_lws.analysis.signals import SOURCES, engines, families, read
+
+VLLM = """\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 2.0
+vllm:num_requests_running{engine="1",model_name="m"} 3.0
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0",model_name="m"} 4.0
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.5
+vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.7
+# TYPE vllm:request_success_total counter
+vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 90.0
+vllm:request_success_total{engine="0",finished_reason="length",model_name="m"} 5.0
+vllm:request_success_total{engine="0",finished_reason="error",model_name="m"} 3.0
+vllm:request_success_total{engine="1",finished_reason="repetition",model_name="m"} 2.0
+vllm:request_success_created{engine="1",finished_reason="repetition",model_name="m"} 1.7e9
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.5",model_name="m"} 10.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="1.0",model_name="m"} 15.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf",model_name="m"} 16.0
+vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} 16.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="m"} 9.5
+vllm:time_to_first_token_seconds_bucket{engine="1",le="0.5",model_name="m"} 1.0
+vllm:time_to_first_token_seconds_bucket{engine="1",le="1.0",model_name="m"} 1.0
+vllm:time_to_first_token_seconds_bucket{engine="1",le="+Inf",model_name="m"} 4.0
+# TYPE vllm:prefix_cache_hits counter
+vllm:prefix_cache_hits_total{engine="0",model_name="m"} 70.0
+vllm:prefix_cache_queries_total{engine="0",model_name="m"} 100.0
+vllm:num_preemptions_total{engine="0",model_name="m"} 1.0
+vllm:generation_tokens_total{engine="0",model_name="m"} 4000.0
+"""
+SGLANG = """\
+sglang:num_running_reqs{engine_type="unified",model_name="m",tp_rank="0"} 7.0
+sglang:num_running_reqs{engine_type="unified",model_name="m",tp_rank="1"} 7.0
+sglang:num_queue_reqs{model_name="m",tp_rank="0"} 1.0
+sglang:token_usage{model_name="m",tp_rank="0"} 0.4
+sglang:num_requests_total{model_name="m"} 50.0
+sglang:num_aborted_requests_total{model_name="m"} 2.0
+sglang:e2e_request_latency_seconds_bucket{le="2",model_name="m"} 40.0
+sglang:e2e_request_latency_seconds_bucket{le="+Inf",model_name="m"} 50.0
+"""
+DYNAMO = """\
+dynamo_frontend_inflight_requests{model="m"} 1
+dynamo_frontend_requests_total{model="m",status="success",error_type=""} 90
+dynamo_frontend_requests_total{model="m",status="error",error_type="internal"} 4
+dynamo_frontend_requests_total{model="m",status="error",error_type="validation"} 6
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "signal", "expected"),
+    [
+        (VLLM, Signal.TIME_TO_FIRST_TOKEN, Histogram((0.5, 1.0), (11, 5, 4))),
+        (VLLM, Signal.ERROR_RATE, Counts(3, 100)),
+        (VLLM, Signal.DEGENERATE, Counts(2, 100)),
+        (VLLM, Signal.PREFIX_CACHE_HITS, Counts(70, 100)),
+        (VLLM, Signal.PREEMPTIONS, Counts(1, 100)),
+        (VLLM, Signal.RUNNING_REQUESTS, Level(5)),
+        (VLLM, Signal.QUEUE_LENGTH, Level(4)),
+        (VLLM, Signal.KV_CACHE_USAGE, Level(0.6)),
+        (VLLM, Signal.STALLED, Work(5, 4000)),
+        (VLLM, Signal.INTER_TOKEN_LATENCY, Nothing()),
+        (SGLANG, Signal.RUNNING_REQUESTS, Level(7)),
+        (SGLANG, Signal.QUEUE_LENGTH, Level(1)),
+        (SGLANG, Signal.ERROR_RATE, Counts(2, 50)),
+        (SGLANG, Signal.REQUEST_LATENCY, Histogram((2.0,), (40, 10))),
+        (SGLANG, Signal.TIME_TO_FIRST_TOKEN, Nothing()),
+        (DYNAMO, Signal.ERROR_RATE, Counts(4, 100)),
+        # Answers of a server that is another one, or whose names have changed.
+        ("", Signal.ERROR_RATE, None),
+        ("go_goroutines 8\n", Signal.TIME_TO_FIRST_TOKEN, None),
+        ("tgi_queue_size 1\n", Signal.RUNNING_REQUESTS, None),
+    ],
+)
+def test_what_is_read(text: str, signal: Signal, expected: Read | None) -> None:
+    found = read(signal, parse(text, families(signal)))
+    if expected is None:
+        assert isinstance(found, Trouble) and "is exposed" in found.why
+    elif isinstance(expected, Level):
+        assert isinstance(found, Level) and found.value == pytest.approx(expected.value)
+    else:
+        assert found == expected
+
+
+def test_the_names_of_before_are_known() -> None:
+    text = (
+        'vllm:time_per_output_token_seconds_bucket{le="1"} 3\nvllm:time_per_output_token_seconds_bucket{le="+Inf"} 4\n'
+    )
+    asked = Signal.INTER_TOKEN_LATENCY
+    assert read(asked, parse(text, families(asked))) == Histogram((1.0,), (3, 1))
+
+
+def test_an_engine_that_is_named_is_the_only_one_asked() -> None:
+    asked = Signal.RUNNING_REQUESTS
+    text = VLLM + SGLANG
+    assert read(asked, parse(text, families(asked)), Engine.SGLANG) == Level(7)
+    assert read(asked, parse(VLLM, families(asked)), Engine.SGLANG) == Trouble(
+        "none of sglang:num_running_reqs is exposed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('vllm:e2e_request_latency_seconds_bucket{le="1"} 3\n', "le=+Inf"),
+        ('vllm:e2e_request_latency_seconds_bucket{le="+Inf"} 3\n', "le=+Inf"),
+        ('vllm:e2e_request_latency_seconds_bucket{model="m"} 3\n', "no edge"),
+        (
+            'vllm:e2e_request_latency_seconds_bucket{le="1"} NaN\n'
+            'vllm:e2e_request_latency_seconds_bucket{le="+Inf"} 3\n',
+            "not a number",
+        ),
+        ("# TYPE vllm:e2e_request_latency_seconds gauge\nvllm:e2e_request_latency_seconds 3\n", "is a gauge"),
+        (
+            'vllm:e2e_request_latency_seconds_bucket{engine="0",le="1"} 3\n'
+            'vllm:e2e_request_latency_seconds_bucket{engine="0",le="+Inf"} 3\n'
+            'vllm:e2e_request_latency_seconds_bucket{engine="1",le="2"} 3\n'
+            'vllm:e2e_request_latency_seconds_bucket{engine="1",le="+Inf"} 3\n',
+            "different buckets",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_says_why(text: str, why: str) -> None:
+    found = read(Signal.REQUEST_LATENCY, parse(text, families(Signal.REQUEST_LATENCY)))
+    assert isinstance(found, Trouble) and why in found.why
+
+
+def test_a_counter_that_is_no_number_is_none() -> None:
+    text = 'vllm:request_success_total{finished_reason="stop"} NaN\n'
+    found = read(Signal.ERROR_RATE, parse(text, families(Signal.ERROR_RATE)))
+    assert found == Trouble("a counter is not a number")
+
+
+def test_buckets_that_were_read_at_different_moments_count_nothing_twice() -> None:
+    text = 'vllm:e2e_request_latency_seconds_bucket{le="1"} 5\nvllm:e2e_request_latency_seconds_bucket{le="+Inf"} 4\n'
+    found = read(Signal.REQUEST_LATENCY, parse(text, families(Signal.REQUEST_LATENCY)))
+    assert found == Histogram((1.0,), (5, 0))
+
+
+@pytest.mark.parametrize(
+    "text", ["vllm:num_requests_running{ 3\n", "vllm:num_requests_running x\n", 'vllm:num_requests_running{a="b" 1\n']
+)
+def test_a_broken_line_is_no_exposition(text: str) -> None:
+    with pytest.raises(NotAnExposition, match="not Prometheus' text format"):
+        parse(text, families(Signal.RUNNING_REQUESTS))
+
+
+def test_what_is_not_asked_for_is_not_read() -> None:
+    found = parse("<html>\n" + VLLM + "broken{ line\n", families(Signal.QUEUE_LENGTH, Engine.VLLM))
+    assert found.samples.keys() == {"vllm:num_requests_running", "vllm:num_requests_waiting"}
+
+
+def test_each_signal_has_words_a_measure_and_an_engine() -> None:
+    assert MEASURES.keys() == set(Signal)
+    assert SOURCES.keys() == set(Engine)
+    for signal in Signal:
+        assert engines(signal)
+        assert words(signal)
+        for engine in engines(signal):
+            assert families(signal, engine)

@@ -1,0 +1,95 @@
+"""What is asked of gates: each mistake has one sentence, and what has none stands for one criterion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.api import RolloutSpec
+from rollout_lws.api.gate_rules import criterion
+from rollout_lws.api.validation import problems
+
+WORKLOAD = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
+
+
+def spec(*gates: dict[str, Any], analysis: dict[str, Any] | None = None, **step: Any) -> RolloutSpec:
+    plan = {"steps": [{"replicas": 1, "gates": list(gates), **step}, {"replicas": "100%"}]}
+    if "traffic" in step:
+        plan["trafficRoutings"] = [{"service": "llama", "gateway": {"httpRouteName": "llama"}}]
+    strategy = {"canary": plan, **({"analysis": analysis} if analysis else {})}
+    return RolloutSpec.model_validate({"workloadRef": WORKLOAD, "strategy": strategy})
+
+
+def metric(signal: str = "TimeToFirstToken", name: str = "g", **limits: Any) -> dict[str, Any]:
+    return {"name": name, "metric": {"signal": signal, **limits}}
+
+
+@pytest.mark.parametrize(
+    ("gate", "expected"),
+    [
+        (metric(max="2s"), Criterion(Signal.TIME_TO_FIRST_TOKEN, limit=2.0)),
+        (metric(max="500ms", quantile=99), Criterion(Signal.TIME_TO_FIRST_TOKEN, limit=0.5, quantile=0.99)),
+        (metric(maxToStable="120%"), Criterion(Signal.TIME_TO_FIRST_TOKEN, to_stable=1.2)),
+        (metric("ErrorRate", max="2%", minSamples=500), Criterion(Signal.ERROR_RATE, limit=0.02, min_samples=500)),
+        (metric("ErrorRate", max="0.5%"), Criterion(Signal.ERROR_RATE, limit=0.005)),
+        (metric("PrefixCacheHits", min="40%"), Criterion(Signal.PREFIX_CACHE_HITS, limit=0.4, at_least=True)),
+        (metric("QueueLength", max="8", confidence="90%"), Criterion(Signal.QUEUE_LENGTH, limit=8.0, confidence=0.9)),
+        (metric("KVCacheUsage", max="90%"), Criterion(Signal.KV_CACHE_USAGE, limit=0.9)),
+        (metric("Stalled", max="1m"), Criterion(Signal.STALLED, limit=60.0)),
+        ({**metric(max="2s"), "window": 600}, Criterion(Signal.TIME_TO_FIRST_TOKEN, limit=2.0, window=600.0)),
+    ],
+)
+def test_criteria(gate: dict[str, Any], expected: Criterion) -> None:
+    found = spec(gate)
+    assert problems(found) == ()
+    (plan, *_) = found.strategy.canary.steps  # type: ignore[union-attr]
+    assert criterion(plan.gates[0], found.strategy.source) == expected
+
+
+@pytest.mark.parametrize(
+    ("gates", "path", "message"),
+    [
+        ([metric()], "metric", "exactly one of max, min, maxToStable must be set, and 0 are"),
+        ([metric(max="2s", maxToStable="120%")], "metric", "and 2 are"),
+        ([metric(max="2")], "metric.max", "has no unit of time"),
+        ([metric(max="2%")], "metric.max", "has no unit of time"),
+        ([metric(max="0s")], "metric.max", "more than 0s"),
+        ([metric(min="2s")], "metric.min", "better when lower"),
+        ([metric("ErrorRate", max="2")], "metric.max", "write 2%"),
+        ([metric("ErrorRate", max="0%")], "metric.max", "decides nothing"),
+        ([metric("ErrorRate", max="100%")], "metric.max", "decides nothing"),
+        ([metric("ErrorRate", max="2%", quantile=95)], "metric.quantile", "has no quantile"),
+        ([metric("PrefixCacheHits", max="2%")], "metric", "use min"),
+        ([metric("QueueLength", max="2s")], "metric.max", "write 8"),
+        ([metric("KVCacheUsage", max="0.9")], "metric.max", "write 90%"),
+        ([metric("Stalled", maxToStable="120%")], "metric.maxToStable", "use max, in seconds"),
+        (
+            [{**metric(max="2s"), "window": 600, "deadlineSeconds": 300}],
+            "deadlineSeconds",
+            "before the window of 600 s",
+        ),
+    ],
+)
+def test_mistakes(gates: list[dict[str, Any]], path: str, message: str) -> None:
+    (problem,) = problems(spec(*gates))
+    assert problem.path == f"spec.strategy.canary.steps[0].gates[0].{path}"
+    assert message in problem.message
+
+
+def test_two_gates_of_one_name() -> None:
+    (problem,) = problems(spec(metric(max="2s"), metric(max="3s")))
+    assert problem.path.endswith("gates[1].name")
+
+
+def test_an_engine_that_does_not_expose_a_signal() -> None:
+    (problem,) = problems(spec(metric("Degenerate", max="1%"), analysis={"engine": Engine.SGLANG.value}))
+    assert problem.message == "SGLang does not expose it; vLLM does"
+
+
+def test_nothing_is_compared_with_a_version_without_requests() -> None:
+    (problem,) = problems(spec(metric(maxToStable="120%"), traffic="100%"))
+    assert "the stable version gets no requests in this step" in problem.message
+    assert problems(spec(metric(maxToStable="120%"), traffic="50%")) == ()

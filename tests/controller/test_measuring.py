@@ -1,0 +1,177 @@
+"""Measurements: what gates want is scraped, once a pod and round, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from rollout_lws.analysis.criterion import Criterion, Verdict
+from rollout_lws.analysis.kinds import Signal
+from rollout_lws.controller.measuring import AT_ONCE, EVERY, Measuring
+from rollout_lws.controller.scraping import Unread
+from rollout_lws.rollout.decision import Endpoint, Measurement, Question
+from tests.virtual_time import LoopClock
+
+pytestmark = pytest.mark.looptime
+
+A, B = ("default", "a"), ("default", "b")
+ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Pods:
+    """Answers of pods, by name: a text, or what is raised; each takes ``seconds``."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, str | Exception] = {}
+        self.asked: list[str] = []
+        self.now, self.most, self.seconds, self.closed = 0, 0, 0.0, False
+
+    async def metrics(self, _: str, endpoint: Endpoint) -> str:
+        self.asked.append(endpoint.pod)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.now -= 1
+        answer = self.answers.get(endpoint.pod, "")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Shell:
+    """What measures, with what it has done."""
+
+    def __init__(self) -> None:
+        self.pods = Pods()
+        self.woken: list[tuple[str, str]] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.measuring = Measuring(self.pods, LoopClock(ORIGIN), self._start, self.woken.append)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        self.tasks.append(asyncio.create_task(work, name=name))
+        return self.tasks[-1]
+
+
+@pytest.fixture
+async def shell() -> AsyncIterator[Shell]:
+    made = Shell()
+    yield made
+    await made.measuring.close()
+    assert all(task.done() for task in made.tasks)
+    assert made.pods.closed
+
+
+def endpoint(name: str) -> Endpoint:
+    return Endpoint(f"uid-{name}", name, "10.0.0.7", 8000, "/metrics")
+
+
+def asks(gate: str, *new: str, signal: Signal = Signal.QUEUE_LENGTH, since: datetime = ORIGIN) -> Measurement:
+    criterion = Criterion(signal, limit=8.0, window=60)
+    return Measurement(Question(gate, since, criterion), tuple(endpoint(name) for name in new))
+
+
+def waiting(number: int) -> str:
+    return f"vllm:num_requests_waiting {number}\nvllm:num_requests_running 1\n"
+
+
+async def test_each_pod_is_asked_once_a_round_for_all_gates(shell: Shell) -> None:
+    shell.pods.answers = {"p": waiting(3)}
+    wanted = (asks("queue", "p"), asks("running", "p", signal=Signal.RUNNING_REQUESTS))
+    await shell.measuring.want(A, wanted)
+    await asyncio.sleep(2 * EVERY + 1)
+    assert shell.pods.asked == ["p"] * 3
+    assert shell.woken == [A] * 3
+    levels = [trial.figures.value for trial in shell.measuring.trials(*A).values()]
+    assert levels == [3, 1]
+
+
+async def test_nothing_is_asked_that_no_gate_wants(shell: Shell) -> None:
+    await shell.measuring.want(A, ())
+    await asyncio.sleep(60)
+    assert (shell.pods.asked, shell.tasks) == ([], [])
+    await shell.measuring.want(A, (asks("queue", "p"),))
+    await asyncio.sleep(1)
+    await shell.measuring.want(A, ())
+    await asyncio.sleep(60)
+    assert shell.pods.asked == ["p"]
+    assert shell.measuring.trials(*A) == {}
+
+
+async def test_pods_come_and_go_and_what_was_counted_stays(shell: Shell) -> None:
+    shell.pods.answers = {"p": waiting(2), "q": waiting(4)}
+    await shell.measuring.want(A, (asks("queue", "p"),))
+    await asyncio.sleep(1)
+    await shell.measuring.want(A, (asks("queue", "q"),))
+    await asyncio.sleep(EVERY)
+    (trial,) = shell.measuring.trials(*A).values()
+    assert (trial.figures.value, trial.figures.samples) == (3, 2)
+
+
+async def test_a_gate_that_is_measured_anew_begins_with_nothing(shell: Shell) -> None:
+    shell.pods.answers = {"p": waiting(2)}
+    await shell.measuring.want(A, (asks("queue", "p"),))
+    await asyncio.sleep(EVERY + 1)
+    later = asks("queue", "p", since=ORIGIN.replace(hour=1))
+    await shell.measuring.want(A, (later,))
+    assert shell.measuring.trials(*A) == {}
+    await asyncio.sleep(EVERY)
+    (trial,) = shell.measuring.trials(*A).values()
+    assert trial.figures.samples == 1
+
+
+async def test_a_pod_that_cannot_be_read_is_named_and_the_others_are_read(shell: Shell) -> None:
+    shell.pods.answers = {"p": waiting(2), "q": Unread("/metrics answered 500"), "r": "vllm:num_requests_waiting{ 1\n"}
+    await shell.measuring.want(A, (asks("queue", "p", "q", "r"),))
+    await asyncio.sleep(1)
+    (trial,) = shell.measuring.trials(*A).values()
+    assert trial.figures.value == 2
+    assert trial.unread["uid-q"] == "/metrics answered 500"
+    assert "not Prometheus' text format" in trial.unread["uid-r"]
+
+
+async def test_a_bug_costs_one_rollout_a_round_and_the_others_nothing(shell: Shell) -> None:
+    shell.pods.answers = {"p": ZeroDivisionError("a bug"), "q": waiting(2)}
+    await shell.measuring.want(A, (asks("queue", "p"),))
+    await shell.measuring.want(B, (asks("queue", "q"),))
+    await asyncio.sleep(EVERY + 1)
+    assert shell.measuring.trials(*A) == {}
+    assert len(shell.measuring.trials(*B)) == 1
+    shell.pods.answers["p"] = waiting(2)
+    await asyncio.sleep(EVERY)
+    assert len(shell.measuring.trials(*A)) == 1
+
+
+async def test_so_many_pods_are_asked_at_once_and_no_more(shell: Shell) -> None:
+    shell.pods.seconds = 1.0
+    names = [f"p{number}" for number in range(3 * AT_ONCE)]
+    await shell.measuring.want(A, (asks("queue", *names),))
+    await asyncio.sleep(5)
+    assert (len(shell.pods.asked), shell.pods.most) == (3 * AT_ONCE, AT_ONCE)
+
+
+async def test_rounds_that_take_long_follow_one_another(shell: Shell) -> None:
+    shell.pods.seconds = 2 * EVERY
+    await shell.measuring.want(A, (asks("queue", "p"),))
+    await asyncio.sleep(4 * EVERY + 1)
+    assert shell.pods.asked == ["p"] * 3
+    assert shell.pods.most == 1
+
+
+async def test_a_verdict_comes_when_the_window_is_over(shell: Shell) -> None:
+    shell.pods.answers = {"p": waiting(2)}
+    await shell.measuring.want(A, (asks("queue", "p"),))
+    await asyncio.sleep(59)
+    (trial,) = shell.measuring.trials(*A).values()
+    assert trial.verdict is None
+    await asyncio.sleep(EVERY)
+    (trial,) = shell.measuring.trials(*A).values()
+    assert trial.verdict is Verdict.PASSED

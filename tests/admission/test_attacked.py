@@ -20,7 +20,7 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.http import Server
 from tests.admission.attack import lws, review, rollout
 from tests.controller.test_process import trusting
-from tests.kubectl.programs import Program, free_port
+from tests.kubectl.programs import Program, held_port
 
 #: Seconds of the attack.
 LASTS = 10
@@ -57,7 +57,7 @@ async def ask(guard: int) -> None:
 
 @pytest.mark.long
 async def test_releases_go_on_while_strangers_hold_and_flood_its_ports(tmp_path: Path) -> None:
-    health, guard, api = free_port(), free_port(), trusting()
+    health, guard, api = held_port(), held_port(), trusting()
     server = Server(api)
     await server.start()
     kubeconfig = tmp_path / "kubeconfig"

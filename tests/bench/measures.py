@@ -15,7 +15,7 @@ import aiohttp
 
 from tests.bench.figures import Figure, percentile
 from tests.bench.processes import PROGRAM, Child, Failed, Progress, child
-from tests.kubectl.programs import free_port
+from tests.kubectl.programs import held_port
 
 #: Writes that a release may take, by its number of steps.
 _BUDGETS = {3: 30, 5: 60}
@@ -150,7 +150,7 @@ async def at_rest(
     """A controller that starts cold with a fleet on which nothing happens, as it is ``seconds`` after; it goes on to
     the end of the block. ``flags`` are more of its arguments.
     """
-    port, started = free_port(), time.perf_counter()
+    port, started = held_port(), time.perf_counter()
     async with child("resting", *controller(kubeconfig, f"127.0.0.1:{port}"), *flags, logs=logs) as running:
         await running.logged("controller started", _PATIENCE_SECONDS)
         synced = time.perf_counter() - started

@@ -36,7 +36,7 @@ from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.http import Server
 from tests.admission.test_review import review
-from tests.kubectl.programs import ROLLOUT_LWS, Program, free_port
+from tests.kubectl.programs import ROLLOUT_LWS, Program, held_port
 
 FORBIDDEN = Effect(refusal=ApiError(403, "Forbidden", "this account may not list anything"))
 NO_SERVERS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
@@ -122,7 +122,7 @@ def trusting() -> ApiServer:
 
 @pytest.mark.parametrize("again", [True, pytest.param(False, marks=pytest.mark.long)])
 async def test_a_guard_that_ends_judges_on_until_nobody_asks_it_any_more(again: bool, tmp_path: Path) -> None:
-    health, guard, api = free_port(), free_port(), trusting()
+    health, guard, api = held_port(), held_port(), trusting()
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", f"127.0.0.1:{health}"]
     flags += ["--guard", f"--guard-bind-address=127.0.0.1:{guard}", "--guard-host=127.0.0.1"]
     flags += ["--leader-elect", "--leader-elect-resource-namespace=default"]

@@ -20,7 +20,7 @@ from tests.bench.processes import Child
 from tests.e2e import tools
 from tests.e2e.daemons import daemon
 from tests.e2e.defining import define
-from tests.kubectl.programs import free_port
+from tests.kubectl.programs import held_port
 
 LOOPBACK = "127.0.0.1"
 #: The Gateway, and its namespace.
@@ -80,7 +80,7 @@ async def contour(
     }
     file = logs / "contour-configuration.yaml"
     file.write_text(yaml.safe_dump(configuration))
-    ports = {"xds": xds_port or free_port(), "http": free_port(), "health": free_port(), "debug-http": free_port()}
+    ports = {"xds": xds_port or held_port(), "http": held_port(), "health": held_port(), "debug-http": held_port()}
     at = [word for name, port in ports.items() for word in (f"--{name}-address={LOOPBACK}", f"--{name}-port={port}")]
     envoys = (f"--envoy-service-http-address={address}", f"--envoy-service-http-port={LISTENER_PORT}")
     options = ("--disable-leader-election", "--insecure", f"--stats-address={LOOPBACK}", *at, *envoys)

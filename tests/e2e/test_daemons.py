@@ -17,12 +17,14 @@ from tests.bench.processes import Failed
 from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
 from tests.e2e.plane import control_plane
 from tests.e2e.tools import PLANE
+from tests.kubectl.programs import held_port
 
 #: Starts a daemon, tells its process id and its data, and waits to be killed.
 STARTER = """
 import asyncio, sys
 from pathlib import Path
 from tests.e2e.daemons import daemon, data_directory
+from tests.kubectl.programs import held_port
 
 async def main():
     async with data_directory() as data, daemon(Path(sys.argv[1]), "600", logs=Path(sys.argv[2])) as running:
@@ -114,6 +116,18 @@ def test_a_reserved_port_is_only_for_who_shares_it() -> None:
                 server.bind(("127.0.0.1", port))
                 server.listen()
                 client.connect(("127.0.0.1", port))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a port for a server that comes")
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_a_held_port_is_only_for_the_server_that_is_told_of_it(host: str) -> None:
+    port = held_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    for _started_again in range(2):
+        with socket.create_server((host, port)), socket.create_connection(("127.0.0.1", port)):
+            pass
+    assert port not in {held_port() for _ in range(100)}
 
 
 async def test_a_plane_that_does_not_come_up_says_why(tmp_path: Path) -> None:

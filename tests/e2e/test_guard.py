@@ -36,7 +36,7 @@ from tests.e2e.cluster import cluster
 from tests.e2e.plane import ControlPlane, connected
 from tests.e2e.test_install import _without_us, made, state
 from tests.e2e.waiting import until
-from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs, free_port
+from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs, held_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -178,7 +178,7 @@ async def lead_to(world: World, port: int, failure_policy: str = "Ignore") -> No
 async def test_a_guarded_release_from_its_hold_to_a_cluster_without_guards(
     plane: ControlPlane, programs: Programs, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port = held_port()
     async with connected(plane.admin) as connection:
         admin = Client(connection)
         await install(plane, programs)
@@ -261,7 +261,7 @@ async def _what_no_release_takes_is_denied(world: World) -> None:
 
 async def _a_reset_bundle_is_filled_again(world: World) -> None:
     """By a follower, too: a second replica has an authority of its own, whoever leads."""
-    follower = await world.guard(free_port())
+    follower = await world.guard(held_port())
     await world.bundles(2)
     for each in CONFIGURATIONS:
         found = json.loads(await world.admin.get(each, "", DEFAULT_GUARD))

@@ -36,7 +36,7 @@ from tests.e2e.test_guard import (
     strategy_with,
 )
 from tests.e2e.test_install import _without_us
-from tests.kubectl.programs import Program, Programs, free_port
+from tests.kubectl.programs import Program, Programs, held_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio, pytest.mark.timeout(300)]
 
@@ -98,7 +98,7 @@ class Replica:
 
     @classmethod
     async def start(cls, world: World) -> Replica:
-        port, health = free_port(), free_port()
+        port, health = held_port(), held_port()
         return cls(await world.guard(port, f"127.0.0.1:{health}"), port, health)
 
     async def enter(self, service: Service) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import os
-import random
 import shutil
 import signal
 import socket
@@ -171,21 +171,19 @@ class Programs:
         ]
 
 
-def free_port() -> int:
-    """A loopback port that nothing listens on.
+def held_port() -> int:
+    """A loopback port that only a server that is told of it can listen on, until this process ends.
 
-    It is none of those that the kernel gives to outgoing connections: one could take it before a server does.
+    It stays bound here, and is no longer ours alone once it is found: a server that sets SO_REUSEADDR, as all of them
+    do, may listen on it beside us, also when it is started again. Neither the kernel nor another test gives it away in
+    the meantime. Other kernels than Linux refuse the second bind; there the port is merely free when it is told.
     """
-    least = _first_outgoing_port()
-    for port in random.sample(range(least // 2, least), 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError(f"none of a hundred ports below {least} is free")
-
-
-@functools.cache
-def _first_outgoing_port() -> int:
-    """By the kernel, or by what most of them have."""
-    told = Path("/proc/sys/net/ipv4/ip_local_port_range")
-    return int(told.read_text().split()[0]) if told.exists() else 32768
+    held = socket.socket()
+    held.bind(("127.0.0.1", 0))
+    port = int(held.getsockname()[1])
+    if sys.platform == "linux":
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        atexit.register(held.close)
+    else:
+        held.close()
+    return port

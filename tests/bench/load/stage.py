@@ -17,7 +17,7 @@ from rollout_lws.settings import Election
 from tests.bench.load.live import GROUPS, SIZE
 from tests.bench.measures import controller, decided, decisions
 from tests.bench.processes import Child, Failed, Progress, child
-from tests.kubectl.programs import free_port
+from tests.kubectl.programs import held_port
 
 #: Longest time that the server takes for an act: bringing all releases into flight.
 _PATIENCE_SECONDS = 600.0
@@ -80,7 +80,7 @@ class Stage:
     @asynccontextmanager
     async def candidate(self, door: str) -> AsyncIterator[Candidate]:
         """A controller with filled caches, from here to the end of the block."""
-        port = free_port()
+        port = held_port()
         arguments = (*controller(self.kubeconfig(door), f"127.0.0.1:{port}"), *self.flags)
         async with child(f"{door}-{next(self._numbers)}", *arguments, logs=self.directory) as running:
             await running.logged("controller started", _PATIENCE_SECONDS)

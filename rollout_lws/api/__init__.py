@@ -72,6 +72,7 @@ from rollout_lws.api.words import (
     ConditionType,
     FinalisingStep,
     GateResult,
+    GateStage,
     OnFailure,
     Phase,
     ProgressingReason,

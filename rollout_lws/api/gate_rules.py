@@ -10,15 +10,15 @@ from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import engines
 from rollout_lws.api.gate_spec import Analysis, MetricGate, StepGate
 from rollout_lws.api.problem import Problem
+from rollout_lws.api.words import GateStage
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 #: Gauges whose values are shares from 0 to 1.
 _SHARES = frozenset({Signal.KV_CACHE_USAGE})
 
 
-def criterion(gate: StepGate, analysis: Analysis) -> Criterion:
-    """What a gate without problems asks."""
-    metric = gate.metric
+def criterion(metric: MetricGate, gate: StepGate, analysis: Analysis) -> Criterion:
+    """What the metric of a gate without problems asks."""
     return Criterion(
         signal=metric.signal,
         limit=_number(metric.max or metric.min),
@@ -44,7 +44,19 @@ def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> I
                 f"{path}.deadlineSeconds",
                 f"{gate.deadline_seconds} s are over before the window of {gate.seconds} s is: give at least as many",
             )
-        yield from _metric(gate.metric, analysis, f"{path}.metric")
+        yield from _kind(gate, analysis, path)
+
+
+def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
+    match gate.asked:
+        case MetricGate() as metric:
+            if gate.when is GateStage.BEFORE_TRAFFIC:
+                yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
+            yield from _metric(metric, analysis, f"{at}.metric")
+        case None:
+            yield Problem(at, "it asks for nothing: give it a metric")
+        case unknown:
+            assert_never(unknown)
 
 
 def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem]:

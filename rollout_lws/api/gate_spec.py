@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
 from rollout_lws.analysis.kinds import Engine, Signal
 from rollout_lws.api.base import Model
+from rollout_lws.api.words import GateStage
 
 #: A latency ("2s", "500ms"), a share ("2%"), or a number of a gauge ("8").
 LimitText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(ms|s|m|%)?$", max_length=16)]
@@ -35,17 +36,28 @@ class MetricGate(Model):
     """Completed requests of each version below which nothing is judged; 100 by default."""
 
 
+#: Kinds of gates.
+Ask: TypeAlias = MetricGate
+
+
 class StepGate(Model):
     """Something that a step has to pass before it ends."""
 
     name: GateName
     """Its name, unique in the step."""
-    metric: MetricGate
+    when: GateStage = GateStage.DURING_STEP
+    """DuringStep: once the step's traffic is routed; BeforeTraffic: once its groups are ready, before any of it is."""
+    metric: MetricGate | None = None
     """A signal of the model servers."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
     """Seconds, at least, of which the figures come, from when the step's traffic is routed; 300 by default."""
     deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
     """Seconds after which a gate without a verdict waits for a user; twice the window by default."""
+
+    @property
+    def asked(self) -> Ask | None:
+        """What it asks for: the one member of a kind that is set; None in a gate that has none."""
+        return self.metric
 
     @property
     def seconds(self) -> int:

@@ -131,7 +131,7 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
 def _gates(step: Step, analysis: Analysis, at: str) -> Iterator[Problem]:
     yield from gate_problems(step.gates, analysis, at)
     for index, gate in enumerate(step.gates):
-        if gate.metric.max_to_stable is not None and step.traffic == "100%":
+        if gate.metric is not None and gate.metric.max_to_stable is not None and step.traffic == "100%":
             yield Problem(
                 f"{at}.gates[{index}].metric.maxToStable",
                 "the stable version gets no requests in this step, so there is nothing to compare with: use max, or"

@@ -98,6 +98,13 @@ class ActionType(StrEnum):
     SKIP_GATE = "SkipGate"
 
 
+class GateStage(StrEnum):
+    """When in a step a gate is asked."""
+
+    BEFORE_TRAFFIC = "BeforeTraffic"
+    DURING_STEP = "DuringStep"
+
+
 class GateResult(StrEnum):
     """How a gate ended. Only Failed is the version's fault, and only Passed and Skipped let a step go on."""
 

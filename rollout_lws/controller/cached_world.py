@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rollout_lws.analysis.trial import Trial
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
-from rollout_lws.controller.measuring import Measuring
 from rollout_lws.controller.on_demand_watches import OnDemandWatches
+from rollout_lws.controller.rounds import Measuring
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, EndpointSlice, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout
-from rollout_lws.rollout.decision import Question
+from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.targets.target import Target
 
@@ -93,8 +92,8 @@ class CachedWorld:
     def unknown_endpoints(self, service: str) -> str | None:
         return self.watched_slices.unknown(self.namespace, service)
 
-    def trials(self, rollout: str) -> Mapping[Question, Trial]:
-        return self.measuring.trials(self.namespace, rollout)
+    def answers(self, rollout: str) -> Mapping[Question, Answered]:
+        return self.measuring.answers(self.namespace, rollout)
 
     def unknown_pods(self, workload: str) -> str | None:
         return self.watched_pods.unknown(self.namespace, workload)

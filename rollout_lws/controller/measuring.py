@@ -1,118 +1,47 @@
-"""Measures what decisions want measured: scrapes the pods of releases with gates, and folds each round into trials.
-
-Nothing is scraped that no gate wants. A task per Rollout asks all its pods every ``EVERY`` seconds and wakes the key;
-what it has counted lives as long as the gate wants it, or until this replica stops working.
-"""
+"""Measures model servers by scraping their pods, each once a round, and folds each round into trials."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
+from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.exposition import NotAnExposition, parse
 from rollout_lws.analysis.readings import Exposition, Read, Trouble
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.logs import fields
-from rollout_lws.controller.on_demand_watches import end
+from rollout_lws.controller.rounds import Fold
 from rollout_lws.controller.scraping import Scraper, Unread
-from rollout_lws.rollout.decision import Endpoint, Measurement, Question
+from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement, Question
 
-log = logging.getLogger(__name__)
-
-#: Seconds between two rounds.
-EVERY = 15.0
 #: Pods that are asked at the same time.
 AT_ONCE = 64
 
-Key: TypeAlias = tuple[str, str]
-_Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
+class PodFigures:
+    """Answers what is asked of the figures of model servers, by scraping their pods."""
 
-@dataclass(slots=True)
-class _Measured:
-    task: asyncio.Task[None]
-    wanted: tuple[Measurement, ...]
-    trials: dict[Question, Trial] = field(default_factory=dict)
+    name = "scrape"
 
-
-class Measuring:
-    """``start`` runs a task under a name, ``wake`` has a key decided again."""
-
-    def __init__(self, scraper: Scraper, clock: Clock, start: _Start, wake: Callable[[Key], None]) -> None:
+    def __init__(self, scraper: Scraper) -> None:
         self._scraper = scraper
-        self._clock = clock
-        self._start = start
-        self._wake = wake
-        self._of: dict[Key, _Measured] = {}
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    def trials(self, namespace: str, name: str) -> Mapping[Question, Trial]:
-        """What was measured for a Rollout so far."""
-        found = self._of.get((namespace, name))
-        return found.trials if found is not None else {}
-
-    async def want(self, key: Key, wanted: tuple[Measurement, ...]) -> None:
-        """Set what is measured for a key, replacing what was; () ends it, and forgets what was counted."""
-        found = self._of.get(key)
-        if not wanted:
-            if found is not None:
-                await end([self._of.pop(key).task])
-            return
-        if found is None:
-            task = self._start(self._measure(key), f"measure {key[0]}/{key[1]}")
-            self._of[key] = _Measured(task, wanted)
-            return
-        found.wanted = wanted
-        kept = {each.question for each in wanted}
-        found.trials = {question: trial for question, trial in found.trials.items() if question in kept}
+    def takes(self, asked: Asked) -> bool:
+        return isinstance(asked, Criterion)
 
     async def close(self) -> None:
-        """End every measurement."""
-        tasks = [each.task for each in self._of.values()]
-        self._of.clear()
-        await end(tasks)
         await self._scraper.close()
 
-    async def _measure(self, key: Key) -> None:
-        loop = asyncio.get_running_loop()
-        following = loop.time()
-        while True:
-            try:
-                await self._round(key)
-            except Exception:
-                # A bug costs one Rollout its gates, which then wait for a user, and not all of them their controller.
-                log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
-            self._wake(key)
-            following = max(following + EVERY, loop.time())
-            await asyncio.sleep(following - loop.time())
-
-    async def _round(self, key: Key) -> None:
-        """One round; measurements that are no longer wanted when the answers are there are dropped."""
-        measured = self._of[key]
-        wanted = measured.wanted
-        answers = await self._ask(key[0], wanted)
-        now = self._clock.now().timestamp()
-        kept = {each.question for each in measured.wanted}
-        for each in wanted:
-            if each.question not in kept:
-                continue
-            before = measured.trials.get(each.question) or Trial.at(now, each.question.criterion)
-            sides = (
-                {endpoint.uid: _read(answers[endpoint], each.question) for endpoint in side}
-                for side in (each.new, each.stable)
-            )
-            measured.trials[each.question] = before.after(now, *sides)
+    async def round(self, namespace: str, wanted: tuple[Measurement, ...]) -> Mapping[Question, Fold]:
+        answers = await self._ask(namespace, wanted)
+        return {each.question: _fold(each, answers) for each in wanted}
 
     async def _ask(self, namespace: str, wanted: tuple[Measurement, ...]) -> dict[Endpoint, Exposition | Trouble]:
         """Each pod once, for all families that any gate reads from it."""
         asked: dict[Endpoint, frozenset[str]] = {}
         for each in wanted:
-            names = families(each.question.criterion.signal, each.question.criterion.engine)
+            names = families(each.question.asks.signal, each.question.asks.engine)
             for endpoint in (*each.new, *each.stable):
                 asked[endpoint] = asked.get(endpoint, frozenset()) | names
         found = await asyncio.gather(*(self._scrape(namespace, *each) for each in asked.items()))
@@ -129,4 +58,18 @@ class Measuring:
 def _read(answer: Exposition | Trouble, question: Question) -> Read:
     if isinstance(answer, Trouble):
         return answer
-    return read(question.criterion.signal, answer, question.criterion.engine)
+    return read(question.asks.signal, answer, question.asks.engine)
+
+
+def _fold(measurement: Measurement, answers: Mapping[Endpoint, Exposition | Trouble]) -> Fold:
+    question = measurement.question
+
+    def fold(before: Answered | None, now: float) -> Answered:
+        trial = before or Trial.at(now, question.asks)
+        sides = (
+            {endpoint.uid: _read(answers[endpoint], question) for endpoint in side}
+            for side in (measurement.new, measurement.stable)
+        )
+        return trial.after(now, *sides)
+
+    return fold

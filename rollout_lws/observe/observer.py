@@ -108,7 +108,7 @@ def _picture(
         autoscalers=_autoscalers(world, stored),
         queues=known.queues,
         services=plain_all(world.every_service()) if has_no_weight else {},
-        trials=world.trials(name),
+        answers=world.answers(name),
     )
 
 

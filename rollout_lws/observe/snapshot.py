@@ -12,7 +12,6 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from rollout_lws.analysis.trial import Trial
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
@@ -26,7 +25,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import SERVICE_NAME, ControllerRevision, EndpointSlice, Pod, StatefulSet
 from rollout_lws.observe.cache_types import WHOLE, Decoders, StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.observe.explanations import DECODERS, LABELS
-from rollout_lws.rollout.decision import Question
+from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.targets.target import Target
 
@@ -125,7 +124,7 @@ class ListedWorld(ABC):
         self.endpoint_slices(service)
         return self.refused.get(ENDPOINT_SLICES)
 
-    def trials(self, rollout: str) -> Mapping[Question, Trial]:  # noqa: ARG002 - nothing measures here
+    def answers(self, rollout: str) -> Mapping[Question, Answered]:  # noqa: ARG002 - nothing measures here
         return {}
 
     def unknown_pods(self, workload: str) -> str | None:

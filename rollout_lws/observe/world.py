@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from rollout_lws.analysis.trial import Trial
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, EndpointSlice, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout
-from rollout_lws.rollout.decision import Question
+from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.targets.target import Target
 
@@ -59,7 +58,7 @@ class World(Protocol):
         """The same for a Service's EndpointSlices: none listed yet must not be taken for none ready."""
         ...
 
-    def trials(self, rollout: str) -> Mapping[Question, Trial]:
+    def answers(self, rollout: str) -> Mapping[Question, Answered]:
         """What was measured of model servers for a Rollout; {} where nothing measures."""
         ...
 

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias, TypeVar
 
 from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import FieldReference, SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.reasons import Reason
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,18 @@ class BestEffort:
     event: ReleaseEvent | None = None
 
 
+#: What can be asked of a version, and what is answered.
+Asked: TypeAlias = Criterion
+Answered: TypeAlias = Trial
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What identifies a measurement: the gate, since when it is measured, and what it asks."""
 
     gate: str
     since: datetime
-    criterion: Criterion
+    asks: Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,19 @@ class Wanted:
     endpoints: tuple[str, ...] = ()
     kinds: tuple[Resource, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+
+    def plus(self, other: Wanted) -> Wanted:
+        """What either needs."""
+        return Wanted(
+            _either(self.pods, other.pods),
+            _either(self.endpoints, other.endpoints),
+            _either(self.kinds, other.kinds),
+            _either(self.measurements, other.measurements),
+        )
+
+
+def _either(one: tuple[_T, ...], other: tuple[_T, ...]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
 
 
 @dataclass(frozen=True, slots=True)

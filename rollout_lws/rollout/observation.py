@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import BatchRelease, Rollout
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.kueue import Workload
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import KUEUE_WORKLOADS, Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod
-from rollout_lws.rollout.decision import Question
+from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import UNMARKED, Marked
 from rollout_lws.traffic.split import Object
@@ -86,7 +85,7 @@ class Observation:
     Rollout keeps. ``refused`` is the write that stopped the last decision, None if there was none. ``marked`` are the
     objects with annotations of releases. ``routing`` are the objects that split traffic, None for a Rollout that names
     none and has recorded none. ``autoscalers`` are known while they are watched. ``services`` are all Services of the
-    namespace by name, while a release without traffic routing is in progress. ``trials`` are the measurements that the
+    namespace by name, while a release without traffic routing is in progress. ``answers`` are the measurements that the
     last decision wanted, as far as they have come.
     """
 
@@ -108,4 +107,4 @@ class Observation:
     autoscalers: Autoscalers = Autoscalers()
     queues: Queues = Queues()
     services: Mapping[str, Object] = field(default_factory=dict)
-    trials: Mapping[Question, Trial] = field(default_factory=dict)
+    answers: Mapping[Question, Answered] = field(default_factory=dict)

@@ -46,7 +46,9 @@ def test_criteria(gate: dict[str, Any], expected: Criterion) -> None:
     found = spec(gate)
     assert problems(found) == ()
     (plan, *_) = found.strategy.canary.steps  # type: ignore[union-attr]
-    assert criterion(plan.gates[0], found.strategy.source) == expected
+    (asked,) = plan.gates
+    assert asked.metric is not None
+    assert criterion(asked.metric, asked, found.strategy.source) == expected
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
-from rollout_lws.controller.measuring import AT_ONCE, EVERY, Measuring
+from rollout_lws.controller.measuring import AT_ONCE, PodFigures
+from rollout_lws.controller.rounds import EVERY, Measuring
 from rollout_lws.controller.scraping import Unread
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
 from tests.virtual_time import LoopClock
@@ -54,7 +55,7 @@ class Shell:
         self.pods = Pods()
         self.woken: list[tuple[str, str]] = []
         self.tasks: list[asyncio.Task[None]] = []
-        self.measuring = Measuring(self.pods, LoopClock(ORIGIN), self._start, self.woken.append)
+        self.measuring = Measuring([PodFigures(self.pods)], LoopClock(ORIGIN), self._start, self.woken.append)
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         self.tasks.append(asyncio.create_task(work, name=name))
@@ -90,7 +91,7 @@ async def test_each_pod_is_asked_once_a_round_for_all_gates(shell: Shell) -> Non
     await asyncio.sleep(2 * EVERY + 1)
     assert shell.pods.asked == ["p"] * 3
     assert shell.woken == [A] * 3
-    levels = [trial.figures.value for trial in shell.measuring.trials(*A).values()]
+    levels = [trial.figures.value for trial in shell.measuring.answers(*A).values()]
     assert levels == [3, 1]
 
 
@@ -103,7 +104,7 @@ async def test_nothing_is_asked_that_no_gate_wants(shell: Shell) -> None:
     await shell.measuring.want(A, ())
     await asyncio.sleep(60)
     assert shell.pods.asked == ["p"]
-    assert shell.measuring.trials(*A) == {}
+    assert shell.measuring.answers(*A) == {}
 
 
 async def test_pods_come_and_go_and_what_was_counted_stays(shell: Shell) -> None:
@@ -112,7 +113,7 @@ async def test_pods_come_and_go_and_what_was_counted_stays(shell: Shell) -> None
     await asyncio.sleep(1)
     await shell.measuring.want(A, (asks("queue", "q"),))
     await asyncio.sleep(EVERY)
-    (trial,) = shell.measuring.trials(*A).values()
+    (trial,) = shell.measuring.answers(*A).values()
     assert (trial.figures.value, trial.figures.samples) == (3, 2)
 
 
@@ -122,9 +123,9 @@ async def test_a_gate_that_is_measured_anew_begins_with_nothing(shell: Shell) ->
     await asyncio.sleep(EVERY + 1)
     later = asks("queue", "p", since=ORIGIN.replace(hour=1))
     await shell.measuring.want(A, (later,))
-    assert shell.measuring.trials(*A) == {}
+    assert shell.measuring.answers(*A) == {}
     await asyncio.sleep(EVERY)
-    (trial,) = shell.measuring.trials(*A).values()
+    (trial,) = shell.measuring.answers(*A).values()
     assert trial.figures.samples == 1
 
 
@@ -132,7 +133,7 @@ async def test_a_pod_that_cannot_be_read_is_named_and_the_others_are_read(shell:
     shell.pods.answers = {"p": waiting(2), "q": Unread("/metrics answered 500"), "r": "vllm:num_requests_waiting{ 1\n"}
     await shell.measuring.want(A, (asks("queue", "p", "q", "r"),))
     await asyncio.sleep(1)
-    (trial,) = shell.measuring.trials(*A).values()
+    (trial,) = shell.measuring.answers(*A).values()
     assert trial.figures.value == 2
     assert trial.unread["uid-q"] == "/metrics answered 500"
     assert "not Prometheus' text format" in trial.unread["uid-r"]
@@ -143,11 +144,11 @@ async def test_a_bug_costs_one_rollout_a_round_and_the_others_nothing(shell: She
     await shell.measuring.want(A, (asks("queue", "p"),))
     await shell.measuring.want(B, (asks("queue", "q"),))
     await asyncio.sleep(EVERY + 1)
-    assert shell.measuring.trials(*A) == {}
-    assert len(shell.measuring.trials(*B)) == 1
+    assert shell.measuring.answers(*A) == {}
+    assert len(shell.measuring.answers(*B)) == 1
     shell.pods.answers["p"] = waiting(2)
     await asyncio.sleep(EVERY)
-    assert len(shell.measuring.trials(*A)) == 1
+    assert len(shell.measuring.answers(*A)) == 1
 
 
 async def test_so_many_pods_are_asked_at_once_and_no_more(shell: Shell) -> None:
@@ -170,8 +171,8 @@ async def test_a_verdict_comes_when_the_window_is_over(shell: Shell) -> None:
     shell.pods.answers = {"p": waiting(2)}
     await shell.measuring.want(A, (asks("queue", "p"),))
     await asyncio.sleep(59)
-    (trial,) = shell.measuring.trials(*A).values()
+    (trial,) = shell.measuring.answers(*A).values()
     assert trial.verdict is None
     await asyncio.sleep(EVERY)
-    (trial,) = shell.measuring.trials(*A).values()
+    (trial,) = shell.measuring.answers(*A).values()
     assert trial.verdict is Verdict.PASSED

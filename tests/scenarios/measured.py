@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.measuring import Measuring
+from rollout_lws.controller.measuring import PodFigures
+from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import ProxyScraper
 from rollout_lws.kube.client import Client
-from rollout_lws.rollout.decision import Question, Wanted
+from rollout_lws.rollout.decision import Answered, Question, Wanted
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Faults
@@ -41,8 +41,8 @@ class _ServerClock:
 class _MeasuredStore(StoreWorld):
     measuring: Measuring | None = None
 
-    def trials(self, rollout: str) -> Mapping[Question, Trial]:
-        return self.measuring.trials(NAMESPACE, rollout) if self.measuring is not None else {}
+    def answers(self, rollout: str) -> Mapping[Question, Answered]:
+        return self.measuring.answers(NAMESPACE, rollout) if self.measuring is not None else {}
 
 
 class MeasuredWorld(World):
@@ -60,7 +60,9 @@ class MeasuredWorld(World):
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
             scraper = ProxyScraper(Client(self._transport))
-            self.view.measuring = Measuring(scraper, _ServerClock(self.server), self._start, lambda _: self._wake())
+            self.view.measuring = Measuring(
+                [PodFigures(scraper)], _ServerClock(self.server), self._start, lambda _: self._wake()
+            )
         super().start_controller(budget)
 
     def stop_controller(self) -> None:

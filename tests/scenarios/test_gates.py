@@ -211,6 +211,21 @@ async def test_paused_it_is_measured_on_and_aborts_nothing(world: MeasuredWorld)
     await world.until_state("Aborted", 60)
 
 
+async def test_a_gate_that_was_edited_while_paused_can_be_skipped(world: MeasuredWorld) -> None:
+    await released(world, SLOW, FIRST_TOKEN)
+    await world.until_state("Analyzing")
+    world.request("Pause")
+    await world.until_state("Paused")
+    steps = deepcopy(world.rollout["spec"]["strategy"]["canary"]["steps"])
+    steps[0]["gates"][0]["window"] = 600
+    world.patch_rollout({"strategy": {"canary": {"steps": steps}}})
+    world.request("SkipGate", gate="first-token", by="anna")
+    await world.sleep(60)
+    assert gate(world)["result"] == "Skipped"
+    world.request("Resume")
+    await world.until_state("Healthy", 3600)
+
+
 async def test_a_controller_that_was_restarted_begins_the_window_again(world: MeasuredWorld) -> None:
     await released(world, WELL, FIRST_TOKEN)
     await world.until_state("Analyzing")

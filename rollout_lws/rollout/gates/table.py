@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rollout_lws.api import StepState
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.analysis import ANALYSIS
+from rollout_lws.rollout.gates.analysis import ANALYSIS, BEFORE_TRAFFIC
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Passed
 from rollout_lws.rollout.gates.capacity import CAPACITY, CRASH_LOOPS
 from rollout_lws.rollout.gates.pause import PAUSE
 from rollout_lws.rollout.gates.routes import DRAIN, PINS, ROUTES
 
 #: What a step has to pass, in this order. Its pause is timed from when it has passed ``ROUTES``, whatever gates follow.
-GATES = (DRAIN, CAPACITY, CRASH_LOOPS, PINS, ROUTES, ANALYSIS, PAUSE)
+GATES = (DRAIN, CAPACITY, CRASH_LOOPS, PINS, BEFORE_TRAFFIC, ROUTES, ANALYSIS, PAUSE)
 
 
 def judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:

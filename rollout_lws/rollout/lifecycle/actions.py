@@ -23,6 +23,7 @@ from rollout_lws.api import (
 )
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
+from rollout_lws.rollout.gates.records import current
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
 from rollout_lws.rollout.reasons import Ending, EventReason, Outcome, Reason
@@ -215,15 +216,14 @@ def _passed_gates(d: Draft) -> tuple[GateRecord, ...]:
 def _skip_gate(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     if not _in_steps(d):
         return d, Refused("no release is in its steps")
-    names = [each.name for each in d.status.gates]
+    index, names = d.sub.current_step_index, [each.name for each in d.status.gates]
     if not names:
-        return d, Refused(f"step {d.sub.current_step_index} measures no gates now")
-    if request.gate not in names:
-        return d, Refused(
-            f"step {d.sub.current_step_index} has no gate {request.gate!r}: name one of {', '.join(names)}"
-        )
+        return d, Refused(f"step {index} measures no gates now")
+    record = current(d, request.gate or "")
+    if record is None:
+        return d, Refused(f"step {index} has no gate {request.gate!r}: name one of {', '.join(names)}")
     skipped = {"result": GateResult.SKIPPED, "finished_at": d.now, "by": request.by, "message": request.reason}
-    kept = (with_fields(each, **skipped) if each.name == request.gate else each for each in d.status.gates)
+    kept = (with_fields(record, **skipped) if each.name == record.name else each for each in d.status.gates)
     return d.set(gates=tuple(kept)), Handled.DONE
 
 

@@ -138,7 +138,8 @@ def _written(d: Draft, after: RolloutStatus) -> Patch:
 def _wanted(d: Draft) -> Wanted:
     endpoints, kinds = selector_pinning.watched(d)
     explaining = explaining_kinds(d)
-    return Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining), measurements.wanted(d))
+    own = Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining))
+    return own.plus(measurements.wanted(d))
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

@@ -1,0 +1,120 @@
+"""Measures what decisions want measured, in rounds, until it is no longer wanted.
+
+Nothing is asked that no gate wants. A task per Rollout and source asks every ``EVERY`` seconds and wakes the key; what
+has been answered lives as long as the gate wants it, or until this replica stops working.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.logs import fields
+from rollout_lws.controller.on_demand_watches import end
+from rollout_lws.rollout.decision import Answered, Asked, Measurement, Question
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two rounds.
+EVERY = 15.0
+
+Key: TypeAlias = tuple[str, str]
+#: The next answer, by the one before and the epoch second of the round's end.
+Fold: TypeAlias = Callable[[Answered | None, float], Answered]
+_Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+
+
+class Source(Protocol):
+    """What can answer questions of some kinds."""
+
+    name: str
+    """What its tasks are called by."""
+
+    def takes(self, asked: Asked) -> bool:
+        """Whether it answers such questions; exactly one source does."""
+        ...
+
+    async def round(self, namespace: str, wanted: tuple[Measurement, ...]) -> Mapping[Question, Fold]:
+        """Ask once. Whatever does not answer is part of the answer."""
+        ...
+
+    async def close(self) -> None:
+        """End what is open."""
+        ...
+
+
+@dataclass(slots=True)
+class _Measured:
+    task: asyncio.Task[None]
+    wanted: tuple[Measurement, ...]
+    answers: dict[Question, Answered] = field(default_factory=dict)
+
+
+class Measuring:
+    """``start`` runs a task under a name, ``wake`` has a key decided again."""
+
+    def __init__(self, sources: Sequence[Source], clock: Clock, start: _Start, wake: Callable[[Key], None]) -> None:
+        self._clock = clock
+        self._start = start
+        self._wake = wake
+        self._of: dict[Source, dict[Key, _Measured]] = {source: {} for source in sources}
+
+    def answers(self, namespace: str, name: str) -> Mapping[Question, Answered]:
+        """What was measured for a Rollout so far."""
+        found = [measured[namespace, name] for measured in self._of.values() if (namespace, name) in measured]
+        return {question: answer for each in found for question, answer in each.answers.items()}
+
+    async def want(self, key: Key, wanted: tuple[Measurement, ...]) -> None:
+        """Set what is measured for a key, replacing what was; () ends it, and forgets what was answered."""
+        for source in self._of:
+            await self._want(source, key, tuple(each for each in wanted if source.takes(each.question.asks)))
+
+    async def _want(self, source: Source, key: Key, wanted: tuple[Measurement, ...]) -> None:
+        of = self._of[source]
+        found = of.get(key)
+        if not wanted:
+            if found is not None:
+                await end([of.pop(key).task])
+            return
+        if found is None:
+            task = self._start(self._measure(source, key), f"{source.name} {key[0]}/{key[1]}")
+            of[key] = _Measured(task, wanted)
+            return
+        found.wanted = wanted
+        kept = {each.question for each in wanted}
+        found.answers = {question: answer for question, answer in found.answers.items() if question in kept}
+
+    async def close(self) -> None:
+        """End every measurement."""
+        tasks = [each.task for of in self._of.values() for each in of.values()]
+        for source, of in self._of.items():
+            of.clear()
+            await source.close()
+        await end(tasks)
+
+    async def _measure(self, source: Source, key: Key) -> None:
+        loop = asyncio.get_running_loop()
+        following = loop.time()
+        while True:
+            try:
+                await self._round(source, key)
+            except Exception:
+                # A bug costs one Rollout its gates, which then wait for a user, and not all of them their controller.
+                log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
+            self._wake(key)
+            following = max(following + EVERY, loop.time())
+            await asyncio.sleep(following - loop.time())
+
+    async def _round(self, source: Source, key: Key) -> None:
+        """One round; what is no longer wanted when the answers are there is dropped."""
+        measured = self._of[source][key]
+        folds = await source.round(key[0], measured.wanted)
+        now = self._clock.now().timestamp()
+        kept = {each.question for each in measured.wanted}
+        for question, fold in folds.items():
+            if question in kept:
+                measured.answers[question] = fold(measured.answers.get(question), now)

@@ -1,0 +1,42 @@
+"""What a kind of gate is: how one is judged, and what has to be watched or measured for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from rollout_lws.api import GateRecord, GateResult, StepGate
+from rollout_lws.rollout.decision import Wanted
+from rollout_lws.rollout.draft import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The gate has a result: ``message`` says why, ``shown`` are further fields of its record."""
+
+    result: GateResult
+    message: str
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The gate has no result yet. ``until`` is its deadline, None before anything was measured; ``trouble`` says what
+    keeps it from one, "" if nothing does.
+    """
+
+    until: datetime | None = None
+    trouble: str = ""
+
+
+Judged: TypeAlias = Ended | Running
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``judge`` looks at a gate without a result, and may write; ``wanted`` is what the next look needs."""
+
+    judge: Callable[[Draft, StepGate, GateRecord], tuple[Draft, Judged]]
+    wanted: Callable[[Draft, StepGate, GateRecord], Wanted]

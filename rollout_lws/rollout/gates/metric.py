@@ -1,0 +1,60 @@
+"""Gates that ask for a signal of the model servers: measured of both versions' leader pods, and judged by intervals."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.trial import Trial
+from rollout_lws.api import GateRecord, GateResult, MetricGate, StepGate
+from rollout_lws.api.gate_rules import criterion
+from rollout_lws.rollout.decision import Measurement, Question, Wanted
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates import figures
+from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
+from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+
+
+def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
+    asked = _question(d, gate, record)
+    stable = metrics_of_stable(d) if asked.asks.compared else ()
+    return Wanted(measurements=(Measurement(asked, metrics_of_new(d), stable),))
+
+
+def _question(d: Draft, gate: StepGate, record: GateRecord) -> Question:
+    asks = criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
+    return Question(gate.name, record.since or d.now, asks)
+
+
+def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
+    asked = _question(d, gate, record)
+    trial = d.o.answers.get(asked)
+    if trial is None:
+        # The first round is on its way.
+        return d, Running()
+    # From the first figures, since a controller that was restarted begins anew with them.
+    deadline = datetime.fromtimestamp(trial.began, UTC) + timedelta(seconds=gate.deadline)
+    if deadline <= d.now:
+        trial = trial.ended()
+    match trial.verdict:
+        case None:
+            return d, Running(deadline, _trouble(d, trial))
+        case Verdict.PASSED:
+            result = GateResult.PASSED
+        case Verdict.FAILED:
+            result = GateResult.FAILED
+        case Verdict.INCONCLUSIVE:
+            result = GateResult.ERROR if trial.unread or trial.new.silent() else GateResult.INCONCLUSIVE
+    told = figures.why(asked.asks, trial, figures.pods(d))
+    return d, Ended(result, told, figures.values(asked.asks, trial.figures))
+
+
+def _trouble(d: Draft, trial: Trial) -> str:
+    if not trial.unread:
+        return ""
+    uid, why = next(iter(sorted(trial.unread.items())))
+    return f"pod {figures.pods(d).get(uid, uid)} cannot be read: {why}"
+
+
+METRIC = Kind(_judge, _wanted)

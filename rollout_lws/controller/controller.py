@@ -80,7 +80,7 @@ class Controller:
         )
         self._definitions.on_change(self._all_again)
         scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
-        self._measuring = Measuring(scraper, clock, self._start, self._wake)
+        self._measuring = Measuring(scraper, settings.scrape_every, clock, self._start, self._wake)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
         self._workers = settings.workers
         self._reconciler = Reconciler(

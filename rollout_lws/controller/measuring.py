@@ -1,7 +1,7 @@
 """Measures what decisions want measured: scrapes the pods of releases with gates, and folds each round into trials.
 
-Nothing is scraped that no gate wants. A task per Rollout asks all its pods every ``EVERY`` seconds and wakes the key;
-what it has counted lives as long as the gate wants it, or until this replica stops working.
+Nothing is scraped that no gate wants. A task per Rollout asks all its pods round after round and wakes the key; what it
+has counted lives as long as the gate wants it, or until this replica stops working.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from rollout_lws.rollout.decision import Endpoint, Measurement, Question
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two rounds.
-EVERY = 15.0
 #: Pods that are asked at the same time.
 AT_ONCE = 64
 
@@ -41,10 +39,15 @@ class _Measured:
 
 
 class Measuring:
-    """``start`` runs a task under a name, ``wake`` has a key decided again."""
+    """``every`` is the number of seconds between two rounds. ``start`` runs a task under a name, ``wake`` has a key
+    decided again.
+    """
 
-    def __init__(self, scraper: Scraper, clock: Clock, start: _Start, wake: Callable[[Key], None]) -> None:
+    def __init__(
+        self, scraper: Scraper, every: float, clock: Clock, start: _Start, wake: Callable[[Key], None]
+    ) -> None:
         self._scraper = scraper
+        self._every = every
         self._clock = clock
         self._start = start
         self._wake = wake
@@ -88,7 +91,7 @@ class Measuring:
                 # A bug costs one Rollout its gates, which then wait for a user, and not all of them their controller.
                 log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
             self._wake(key)
-            following = max(following + EVERY, loop.time())
+            following = max(following + self._every, loop.time())
             await asyncio.sleep(following - loop.time())
 
     async def _round(self, key: Key) -> None:

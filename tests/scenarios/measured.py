@@ -17,6 +17,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.model_servers import PREFIX
 from rollout_lws.sandbox.transport import DirectTransport
+from rollout_lws.settings import SCRAPE_EVERY
 from tests.scenarios.names import NAMESPACE
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.world import World
@@ -60,7 +61,8 @@ class MeasuredWorld(World):
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
             scraper = ProxyScraper(Client(self._transport))
-            self.view.measuring = Measuring(scraper, _ServerClock(self.server), self._start, lambda _: self._wake())
+            clock = _ServerClock(self.server)
+            self.view.measuring = Measuring(scraper, SCRAPE_EVERY, clock, self._start, lambda _: self._wake())
         super().start_controller(budget)
 
     def stop_controller(self) -> None:

@@ -25,7 +25,7 @@ from rollout_lws.cli.main import program
             *("blue-green", "stable was not touched before its promotion", ["100", "0"]), marks=pytest.mark.long
         ),
         pytest.param(
-            *("in-place", "before the promotion as many groups were renewed", ["10", "40", "0"]),
+            *("in-place", "before the promotion as many groups were renewed", ["10", "25", "33", "40", "0"]),
             marks=pytest.mark.long,
         ),
         pytest.param(*("surge", "no second LeaderWorkerSet ever existed", ["10", "40", "0"]), marks=pytest.mark.long),

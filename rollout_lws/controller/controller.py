@@ -81,7 +81,8 @@ class Controller:
         )
         self._definitions.on_change(self._all_again)
         scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
-        self._measuring = Measuring([PodFigures(scraper)], clock, self._start, self._wake)
+        sources = [PodFigures(scraper, settings.scrape_every)]
+        self._measuring = Measuring(sources, clock, self._start, self._wake)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
         self._workers = settings.workers
         self._reconciler = Reconciler(

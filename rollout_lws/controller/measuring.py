@@ -19,11 +19,12 @@ AT_ONCE = 64
 
 
 class PodFigures:
-    """Answers what is asked of the figures of model servers, by scraping their pods."""
+    """Answers what is asked of the figures of model servers, by scraping their pods ``every`` so many seconds."""
 
     name = "scrape"
 
-    def __init__(self, scraper: Scraper) -> None:
+    def __init__(self, scraper: Scraper, every: float) -> None:
+        self.every = every
         self._scraper = scraper
         self._at_once = asyncio.Semaphore(AT_ONCE)
 

@@ -10,6 +10,8 @@ rates that the annotations name now, so that a change of one is a change of beha
     sandbox.rollouts.kruise.io/model-server-failed: 1%
     sandbox.rollouts.kruise.io/model-server-running: "3"
     sandbox.rollouts.kruise.io/model-server-waiting: "0"
+
+Where a meter knows how many requests each pod is given, these are counted, and no rate is: see ``ModelServers.count``.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import NormalDist
+from typing import TypeAlias
 
 from rollout_lws.objects.resources import PODS
 from rollout_lws.sandbox.apiserver import ApiServer
@@ -35,6 +38,9 @@ _SPREAD = 0.5
 #: Tokens of an answer.
 _TOKENS = 50
 _NORMAL = NormalDist()
+
+#: How many requests the pod with a uid has been given so far.
+Given: TypeAlias = Callable[[str], float]
 
 
 class _Engine(StrEnum):
@@ -75,19 +81,27 @@ class _Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Until epoch second ``at``: requests, of which ``failed``, and how many took at most so long, by edge."""
+    """Until epoch second ``at``: requests, of which ``failed``, and how many took at most so long, by edge.
+
+    ``given`` is how many the pod had been given by then, None where the annotation's rate says how many there are.
+    """
 
     at: float
+    given: float | None
     requests: float = 0.0
     failed: float = 0.0
     first: tuple[float, ...] = field(default=(0.0,) * len(_FIRST_EDGES))
     token: tuple[float, ...] = field(default=(0.0,) * len(_TOKEN_EDGES))
 
-    def until(self, now: float, behaviour: _Behaviour) -> _Counted:
-        more = max(0.0, now - self.at) * behaviour.rate
+    def until(self, now: float, given: float | None, behaviour: _Behaviour) -> _Counted:
+        if given is None:
+            more = max(0.0, now - self.at) * behaviour.rate
+        else:
+            more = max(0.0, given - (self.given or 0.0))
         return replace(
             self,
             at=now,
+            given=given,
             requests=self.requests + more,
             failed=self.failed + more * behaviour.failed,
             first=_within(self.first, _FIRST_EDGES, behaviour.first, more),
@@ -106,7 +120,12 @@ class ModelServers:
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self._counted: dict[str, _Counted] = {}
+        self._given: Given | None = None
         server.store.subscribe(self._follow)
+
+    def count(self, given: Given) -> None:
+        """From now on servers count the requests that ``given`` tells of, instead of those of the annotation."""
+        self._given = given
 
     def metrics(self, namespace: str, name: str) -> str | None:
         """What a pod answers at PATH; None when no server in it answers."""
@@ -115,7 +134,8 @@ class ModelServers:
         if pod is None or behaviour is None:
             return None
         now, uid = self._server.clock(), pod["metadata"]["uid"]
-        counted = self._counted.get(uid, _Counted(now)).until(now, behaviour)
+        given = self._given_to(uid)
+        counted = self._counted.get(uid, _Counted(now, given)).until(now, given, behaviour)
         self._counted[uid] = counted
         return "".join(f"{line}\n" for line in _EXPOSED[behaviour.engine](counted, behaviour))
 
@@ -129,8 +149,14 @@ class ModelServers:
             return
         before = _Behaviour.of(event.previous) if event.previous is not None else None
         if running_and_ready(event.object) and _Behaviour.of(event.object) is not None:
-            counted = self._counted.get(uid, _Counted(now))
-            self._counted[uid] = counted.until(now, before) if before is not None else replace(counted, at=now)
+            given = self._given_to(uid)
+            counted = self._counted.get(uid, _Counted(now, given))
+            self._counted[uid] = (
+                counted.until(now, given, before) if before is not None else replace(counted, at=now, given=given)
+            )
+
+    def _given_to(self, uid: str) -> float | None:
+        return self._given(uid) if self._given is not None else None
 
 
 def _vllm(counted: _Counted, behaviour: _Behaviour) -> Iterator[str]:

@@ -25,7 +25,7 @@ class Gate:
         self.server = server
         self.faults = faults or Faults()
         self._rest = Rest(server)
-        self._models = ModelServers(server)
+        self.models = ModelServers(server)
         #: By plural: until this time (server clock) reads of a custom resource get "storage is (re)initializing".
         self._ready: dict[str, float] = {}
         server.store.subscribe(self._follow)
@@ -80,7 +80,7 @@ class Gate:
 
     def _proxied(self, asked: Behind) -> Response:
         """What a model server in the pod answers; an API server answers 503 for a pod that does not."""
-        told = self._models.metrics(asked.namespace, asked.pod)
+        told = self.models.metrics(asked.namespace, asked.pod)
         if told is None:
             return codec.refused(ApiError(503, "ServiceUnavailable", f"error trying to reach pod {asked.pod}"))
         if asked.path != PATH:

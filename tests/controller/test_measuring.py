@@ -12,9 +12,10 @@ import pytest
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.controller.measuring import AT_ONCE, PodFigures
-from rollout_lws.controller.rounds import EVERY, Measuring
+from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import Unread
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
+from rollout_lws.settings import SCRAPE_EVERY
 from tests.virtual_time import LoopClock
 
 pytestmark = pytest.mark.looptime
@@ -55,7 +56,9 @@ class Shell:
         self.pods = Pods()
         self.woken: list[tuple[str, str]] = []
         self.tasks: list[asyncio.Task[None]] = []
-        self.measuring = Measuring([PodFigures(self.pods)], LoopClock(ORIGIN), self._start, self.woken.append)
+        self.measuring = Measuring(
+            [PodFigures(self.pods, SCRAPE_EVERY)], LoopClock(ORIGIN), self._start, self.woken.append
+        )
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         self.tasks.append(asyncio.create_task(work, name=name))
@@ -88,7 +91,7 @@ async def test_each_pod_is_asked_once_a_round_for_all_gates(shell: Shell) -> Non
     shell.pods.answers = {"p": waiting(3)}
     wanted = (asks("queue", "p"), asks("running", "p", signal=Signal.RUNNING_REQUESTS))
     await shell.measuring.want(A, wanted)
-    await asyncio.sleep(2 * EVERY + 1)
+    await asyncio.sleep(2 * SCRAPE_EVERY + 1)
     assert shell.pods.asked == ["p"] * 3
     assert shell.woken == [A] * 3
     levels = [trial.figures.value for trial in shell.measuring.answers(*A).values()]
@@ -112,7 +115,7 @@ async def test_pods_come_and_go_and_what_was_counted_stays(shell: Shell) -> None
     await shell.measuring.want(A, (asks("queue", "p"),))
     await asyncio.sleep(1)
     await shell.measuring.want(A, (asks("queue", "q"),))
-    await asyncio.sleep(EVERY)
+    await asyncio.sleep(SCRAPE_EVERY)
     (trial,) = shell.measuring.answers(*A).values()
     assert (trial.figures.value, trial.figures.samples) == (3, 2)
 
@@ -120,11 +123,11 @@ async def test_pods_come_and_go_and_what_was_counted_stays(shell: Shell) -> None
 async def test_a_gate_that_is_measured_anew_begins_with_nothing(shell: Shell) -> None:
     shell.pods.answers = {"p": waiting(2)}
     await shell.measuring.want(A, (asks("queue", "p"),))
-    await asyncio.sleep(EVERY + 1)
+    await asyncio.sleep(SCRAPE_EVERY + 1)
     later = asks("queue", "p", since=ORIGIN.replace(hour=1))
     await shell.measuring.want(A, (later,))
     assert shell.measuring.answers(*A) == {}
-    await asyncio.sleep(EVERY)
+    await asyncio.sleep(SCRAPE_EVERY)
     (trial,) = shell.measuring.answers(*A).values()
     assert trial.figures.samples == 1
 
@@ -143,11 +146,11 @@ async def test_a_bug_costs_one_rollout_a_round_and_the_others_nothing(shell: She
     shell.pods.answers = {"p": ZeroDivisionError("a bug"), "q": waiting(2)}
     await shell.measuring.want(A, (asks("queue", "p"),))
     await shell.measuring.want(B, (asks("queue", "q"),))
-    await asyncio.sleep(EVERY + 1)
+    await asyncio.sleep(SCRAPE_EVERY + 1)
     assert shell.measuring.answers(*A) == {}
     assert len(shell.measuring.answers(*B)) == 1
     shell.pods.answers["p"] = waiting(2)
-    await asyncio.sleep(EVERY)
+    await asyncio.sleep(SCRAPE_EVERY)
     assert len(shell.measuring.answers(*A)) == 1
 
 
@@ -160,9 +163,9 @@ async def test_so_many_pods_are_asked_at_once_and_no_more(shell: Shell) -> None:
 
 
 async def test_rounds_that_take_long_follow_one_another(shell: Shell) -> None:
-    shell.pods.seconds = 2 * EVERY
+    shell.pods.seconds = 2 * SCRAPE_EVERY
     await shell.measuring.want(A, (asks("queue", "p"),))
-    await asyncio.sleep(4 * EVERY + 1)
+    await asyncio.sleep(4 * SCRAPE_EVERY + 1)
     assert shell.pods.asked == ["p"] * 3
     assert shell.pods.most == 1
 
@@ -173,6 +176,6 @@ async def test_a_verdict_comes_when_the_window_is_over(shell: Shell) -> None:
     await asyncio.sleep(59)
     (trial,) = shell.measuring.answers(*A).values()
     assert trial.verdict is None
-    await asyncio.sleep(EVERY)
+    await asyncio.sleep(SCRAPE_EVERY)
     (trial,) = shell.measuring.answers(*A).values()
     assert trial.verdict is Verdict.PASSED

@@ -56,6 +56,7 @@ PROMOTION = Expected("llama", NEW_TEMPLATE, False, None, GROUP)
 ABORT = Expected("llama", OLD_TEMPLATE, True, None, GROUP)
 #: An abort after which the worker of group 3 is another.
 AGAIN = changed(ABORTED, "Pod", llama_3_1=pod("llama-3-1", "other", manifests.OLD, "1"))
+FAILED_GATE = {"name": "first-token", "result": "Failed", "message": "too slow"}
 SECOND = "no second LeaderWorkerSet ever existed"
 
 
@@ -118,6 +119,23 @@ def test_an_abort_makes_no_group_again_but_those_of_its_step_in_one_workload() -
     assert failed(AGAIN, in_place, "llama-3", "llama-2") == ["only groups that the step had renewed were made again"]
     assert failed(AGAIN, replace(ABORT, in_steps=0)) == ["every pod from before still runs"]
     assert failed(AGAIN, ABORT) == ["every pod from before still runs"]
+
+
+@pytest.mark.parametrize(
+    ("status", "passes"),
+    [
+        ({"gates": [FAILED_GATE], "aborted": {"message": "gate first-token: too slow"}}, True),
+        ({"gates": [FAILED_GATE], "aborted": {"message": "aborted by ann"}}, False),
+        ({"gates": [{**FAILED_GATE, "result": "Passed"}], "aborted": {"message": "gate first-token: too slow"}}, False),
+        ({"gates": [FAILED_GATE]}, False),
+        ({}, False),
+    ],
+    ids=["by the gate", "by a user", "by a gate that passed", "not aborted", "without gates"],
+)
+def test_an_abort_that_is_not_the_gates_is_found(status: Object, passes: bool) -> None:
+    after = changed(ABORTED, "Rollout", llama={"status": {"phase": "Aborted", **status}})
+    claims = [] if passes else ["a gate that failed has aborted the release"]
+    assert failed(after, replace(ABORT, by_gate=True)) == claims
 
 
 def test_leaders_are_lost_until_the_promotion_begins() -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from rollout_lws.cli.demo import command, manifests
+from rollout_lws.cli.demo import command, manifests, play, requests
 from rollout_lws.cli.main import program
 
 
@@ -19,16 +19,16 @@ from rollout_lws.cli.main import program
     ("what", "told", "shares"),
     [
         pytest.param(
-            *("canary", "stable was not touched before its promotion", ["20", "40", "0"]), marks=pytest.mark.long
+            *("canary", "stable was not touched before its promotion", ["10", "40", "0"]), marks=pytest.mark.long
         ),
         pytest.param(
             *("blue-green", "stable was not touched before its promotion", ["100", "0"]), marks=pytest.mark.long
         ),
         pytest.param(
-            *("in-place", "before the promotion as many groups were renewed", ["20", "25", "33", "40", "0"]),
+            *("in-place", "before the promotion as many groups were renewed", ["10", "25", "33", "40", "0"]),
             marks=pytest.mark.long,
         ),
-        pytest.param(*("surge", "no second LeaderWorkerSet ever existed", ["20", "40", "0"]), marks=pytest.mark.long),
+        pytest.param(*("surge", "no second LeaderWorkerSet ever existed", ["10", "40", "0"]), marks=pytest.mark.long),
         ("abort", "every pod from before", []),
     ],
     ids=["canary", "blue-green", "in-place", "surge", "abort"],
@@ -62,13 +62,48 @@ def test_an_abort_in_one_workload_is_judged_by_what_its_step_renews(capacity: st
     assert f"ok    {told}" in result.stdout
 
 
+def test_a_slow_version_is_found_at_a_tenth_of_the_requests_and_goes_back_by_itself() -> None:
+    result = CliRunner().invoke(program, ["demo", "bad-version", "--fast"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "FAIL" not in result.stdout
+    assert re.findall(r"traffic +(\d+)% of requests to the new version", result.stdout) == ["10", "0"]
+    found = re.search(
+        r"event +GateFailed: (gate first-token: p95 of the time to first token .+, at most 1s: .+)\n", result.stdout
+    )
+    assert found is not None, result.stdout
+    assert f"ok    a gate that failed has aborted the release: {found[1]}\n" in result.stdout
+    assert "ok    every pod from before still runs: 8 pods, same UIDs\n" in result.stdout
+    assert "ok    all requests go to the old version: 100% of them\n" in result.stdout
+    counted = re.search(
+        r"ok    the bad version was found at 10% of the requests: at most 10% at any moment; (\d+) of ([\d,]+) went to"
+        r" the new version, none lost\n",
+        result.stdout,
+    )
+    assert counted is not None, result.stdout
+    assert 100 <= int(counted[1]) <= int(counted[2].replace(",", "")) / 10
+
+
+def test_a_bad_version_that_no_gate_finds_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "SLOW_FIRST_TOKEN", manifests.FIRST_TOKEN)
+    monkeypatch.setattr(play, "_PATIENCE", 3.0)
+    result = CliRunner().invoke(program, ["demo", "bad-version", "--fast"])
+    assert isinstance(result.exception, ExceptionGroup)
+    (error,) = result.exception.exceptions
+    assert isinstance(error, play.DemoFailed)
+    assert str(error).startswith(
+        "waited 3.3 s in vain until the release is aborted; the Rollout says: step 1 is measured"
+    )
+
+
 def test_a_demo_in_which_requests_are_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods that end at once lose what data planes still send them."""
+    """Pods that end at once lose what data planes still send them that hear of the way back too late."""
     monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.001))
+    monkeypatch.setattr(requests, "LAG", 2.0)
     monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
-    result = CliRunner().invoke(program, ["demo", "--fast"], catch_exceptions=False)
+    monkeypatch.setattr(manifests, "SHORT_GRACE", 0)
+    result = CliRunner().invoke(program, ["demo", "bad-version", "--fast"], catch_exceptions=False)
     assert result.exit_code == 1
-    assert re.findall("FAIL  (.+?):", result.stdout) == ["no request was lost"]
+    assert re.findall("FAIL  (.+?):", result.stdout)[0] == "no request was lost"
 
 
 def test_without_a_route_there_is_nothing_to_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,27 @@ def test_long_drains_are_cut_and_short_ones_stay(given: dict[str, int]) -> None:
     assert plan.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]["drainSeconds"] == 0
 
 
+def test_a_bad_version_is_one_of_our_own_manifests() -> None:
+    with pytest.raises(UsageError, match="bad-version plays its own manifests"):
+        plan_of("bad-version", [manifests.workload()], True, API_VERSION)
+
+
+def test_the_bad_version_differs_from_a_good_one_in_its_image_and_its_speed_only() -> None:
+    good, bad = (plan_of(what, [], True, API_VERSION) for what in ("canary", "bad-version"))
+    assert (good.workload, good.rollout, good.others) == (bad.workload, bad.rollout, bad.others)
+    slow = {"spec": {"leaderWorkerTemplate": good.template}}
+    assert bad.template == manifests.with_first_token(
+        manifests.with_image(slow, manifests.SLOW), manifests.SLOW_FIRST_TOKEN
+    )
+
+
+@pytest.mark.parametrize("what", ["abort", "blue-green", "in-place", "surge"])
+def test_other_demos_and_those_of_a_users_manifests_have_no_gate(what: str) -> None:
+    for plan in (plan_of(what, [], True, API_VERSION), plan_of("canary", [manifests.workload()], True, API_VERSION)):
+        assert "gates" not in str(plan.rollout)
+        assert "annotations" not in str(plan.workload)
+
+
 def test_only_the_demo_of_our_own_manifests_adds_a_route() -> None:
     assert {each["kind"] for each in plan_of("canary", [], True, API_VERSION).others} == {
         "Service",

@@ -14,6 +14,7 @@ from rollout_lws.cli.demo.requests import (
     Measured,
     Routing,
     answered,
+    bad_version_checks,
     client_of,
     requests_checks,
     routing_of,
@@ -29,6 +30,7 @@ WELL = Measured(
     20.0,
     over={"old": 0.6, "new": 0.4, "lost": 0.0},
     end={"old": 0.0, "new": 1.0, "lost": 0.0},
+    most={"old": 1.0, "new": 1.0, "lost": 0.0},
     failures=(),
     cuts=(),
 )
@@ -68,6 +70,33 @@ def test_surge_groups_that_lws_drops_in_a_promotion_are_not_ours_and_those_of_an
     dropped = replace(WELL, cuts=(replace(CUT, cause="surge dropped"),), end={"old": 1.0, "new": 0.0, "lost": 0.0})
     assert failed(replace(dropped, end=WELL.end)) == []
     assert failed(dropped, "old") == ["the new version's streams could end"]
+
+
+FOUND = replace(
+    WELL,
+    over={"old": 0.95, "new": 0.05, "lost": 0.0},
+    end={"old": 1.0, "new": 0.0, "lost": 0.0},
+    most={"old": 1.0, "new": 0.1, "lost": 0.0},
+)
+
+
+def test_a_bad_version_that_got_no_more_than_its_share_passes_and_its_requests_are_counted() -> None:
+    checks = bad_version_checks(FOUND, 0.1)
+    assert all(check.passed for check in checks)
+    assert checks[-1].detail == "at most 10% at any moment; 200 of 4,000 went to the new version, none lost"
+
+
+@pytest.mark.parametrize("most", [0.0, 0.1001, 0.4])
+def test_a_bad_version_that_got_more_or_was_never_tried_is_found(most: float) -> None:
+    checks = bad_version_checks(replace(FOUND, most=FOUND.most | {"new": most}), 0.1)
+    assert [check.claim for check in checks if not check.passed] == ["the bad version was found at 10% of the requests"]
+
+
+def test_requests_that_a_bad_version_loses_are_counted() -> None:
+    lost = replace(FOUND, failures=(Failure("users", 2.0, 4.0, 0.1, "the pod is gone"),))
+    assert lost.told == "200 of 4,000 went to the new version, 40 lost"
+    checks = bad_version_checks(lost, 0.1)
+    assert [check.claim for check in checks if not check.passed] == ["no request was lost"]
 
 
 INGRESS: Object = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,22 @@ def test_shares_are_exact(server: ApiServer, clock: Clock) -> None:
     route(server, 0, 1)
     clock.now += 2
     assert meter.now("users", by="pod") == {"new-0": 1.0}
+
+
+def test_requests_are_counted_by_pod_and_the_largest_share_is_known(
+    server: ApiServer, clock: Clock, uids: dict[str, str]
+) -> None:
+    meter = metered(server, replace(USERS, per_second=50), lag=0)
+    begun = clock.now
+    clock.now += 10
+    route(server, 90, 10)
+    clock.now += 10
+    route(server, 1, 0)
+    clock.now += 10
+    assert {name: meter.requests(uid) for name, uid in uids.items()} == {"old": 1450, "new": 50}
+    assert meter.peaks("users", begun) == {"old": 1.0, "new": 0.1}
+    assert meter.peaks("users", clock.now - 10) == {"old": 1.0}
+    assert meter.requests("another") == 0
 
 
 @pytest.mark.usefixtures("uids")

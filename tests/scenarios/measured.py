@@ -17,6 +17,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.model_servers import PREFIX
 from rollout_lws.sandbox.transport import DirectTransport
+from rollout_lws.settings import SCRAPE_EVERY
 from tests.scenarios.names import NAMESPACE
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.world import World
@@ -61,7 +62,7 @@ class MeasuredWorld(World):
         if self.view.measuring is None:
             scraper = ProxyScraper(Client(self._transport))
             self.view.measuring = Measuring(
-                [PodFigures(scraper)], _ServerClock(self.server), self._start, lambda _: self._wake()
+                [PodFigures(scraper, SCRAPE_EVERY)], _ServerClock(self.server), self._start, lambda _: self._wake()
             )
         super().start_controller(budget)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.api import GateResult
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, PODS, Resource
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.sandbox.store import Event
@@ -28,6 +29,8 @@ class Expected:
     in_steps: int | None
     """Number of the LWS's own groups that the steps update; None for a canary in a second LWS."""
     api_group: str
+    by_gate: bool = False
+    """Whether a gate that failed is what has aborted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ def end_state(before: Listing, after: Listing, lost: list[str], others: set[str]
     phase = "Aborted" if expected.aborted else "Healthy"
     (rollout,) = after["Rollout"].values()
     reached = str((rollout.get("status") or {}).get("phase"))
+    if expected.by_gate:
+        found.append(_gate_failed(rollout))
     extra = [f"{kind} {name}" for kind, names in after.items() for name in names if name not in before[kind]]
     return [
         *found,
@@ -105,6 +110,15 @@ def end_state(before: Listing, after: Listing, lost: list[str], others: set[str]
         _held(after["LeaderWorkerSet"][expected.workload], expected.api_group),
         Check(not extra, "nothing is left over", ", ".join(sorted(extra)) or "the same objects as before"),
     ]
+
+
+def _gate_failed(rollout: Object) -> Check:
+    """A gate has failed, and the release says that it was aborted for what the gate has found."""
+    status = rollout.get("status") or {}
+    failed = next((each for each in status.get("gates") or () if each.get("result") == GateResult.FAILED), None)
+    why = str((status.get("aborted") or {}).get("message") or "")
+    said = f"gate {failed['name']}: {failed['message']}" if failed else "no gate has failed"
+    return Check(failed is not None and said in why, "a gate that failed has aborted the release", why or said)
 
 
 def _updated(before: Listing, after: Listing, expected: Expected) -> list[Check]:

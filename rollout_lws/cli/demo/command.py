@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 
 import click
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.demo.checks import Object
-from rollout_lws.cli.demo.play import Plan, play
+from rollout_lws.cli.demo.play import Course, Plan, play
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.listing import coloured
 from rollout_lws.cli.manifests import read_manifests
@@ -21,17 +23,33 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS
 from rollout_lws.settings import Settings
 
 #: Seconds of a pod's startup, of the user's hesitation, and of a deleted pod's termination: normally, and with --fast.
-_LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
-#: Strategy of our own manifests in each demo that is not a plain canary.
-_STYLES = {
-    "blue-green": {"style": "blueGreen"},
-    "in-place": {"capacity": "InPlace"},
-    "surge": {"capacity": "Surge"},
+_LEISURE, _FAST = (2.0, 2.0, 0.5), (0.3, 0.2, 0.25)
+#: Seconds between two rounds of measurements: a demo's window is as long as two of a cluster's rounds.
+_SCRAPE_EVERY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Demo:
+    """``gated`` and ``strategy`` are those of our own manifests."""
+
+    course: Course = Course.PROMOTED
+    gated: bool = False
+    strategy: Mapping[str, str] = field(default_factory=dict)
+
+
+_BAD_VERSION = "bad-version"
+_DEMOS = {
+    "canary": _Demo(gated=True),
+    _BAD_VERSION: _Demo(Course.GATE_FAILED, gated=True),
+    "abort": _Demo(Course.ABORTED),
+    "blue-green": _Demo(strategy={"style": "blueGreen"}),
+    "in-place": _Demo(strategy={"capacity": "InPlace"}),
+    "surge": _Demo(strategy={"capacity": "Surge"}),
 }
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["canary", "abort", "blue-green", "in-place", "surge"]), default="canary")
+@click.argument("what", type=click.Choice(list(_DEMOS)), default="canary")
 @click.option(
     "-f",
     "files",
@@ -44,14 +62,15 @@ _STYLES = {
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
 def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
-    """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted, or blue-green, or a
-    canary whose groups are in the LeaderWorkerSet itself: renewed in place, or made in a surge.
+    """Watch a release on an embedded cluster: a canary that is promoted, or a bad version that a gate finds at 10 % of
+    the requests, or one that you abort, or blue-green, or a canary whose groups are in the LeaderWorkerSet itself:
+    renewed in place, or made in a surge.
 
     A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
     Exit code 0 only if the end state was checked and found right.
     """
-    settings = Settings(api_group=api_group, scrape_through="api-server")
+    settings = Settings(api_group=api_group, scrape_through="api-server", scrape_every=_SCRAPE_EVERY)
     given = read_manifests(files)
     if files and not given:
         raise UsageError("-f gives no manifests: add the one of the LeaderWorkerSet to release")
@@ -66,6 +85,10 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
 def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Plan:
     """The demo of the user's manifests, or of our own; UsageError when the user's do not fit together."""
     load, hesitation, ending = _FAST if fast else _LEISURE
+    demo = _DEMOS[what]
+    if given and demo.course is Course.GATE_FAILED:
+        raise UsageError(f"{what} plays its own manifests, whose model servers tell figures: leave -f out")
+    gated = demo.gated and not given
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
     releases = [each for each in given if each["kind"] == "Rollout"]
     others = tuple(each for each in given if each not in workloads and each not in releases)
@@ -79,18 +102,19 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
     rollout = (
         releases[0]
         if releases
-        else manifests.rollout(api_version, old["metadata"], routed=not given, **_STYLES.get(what, {}))
+        else manifests.rollout(api_version, old["metadata"], routed=not given, gated=gated, **demo.strategy)
     )
     target = rollout["spec"]["workloadRef"].get("name")
     if target != old["metadata"]["name"]:
         raise UsageError(
             f"the Rollout's workloadRef names {target!r}, the LeaderWorkerSet is {old['metadata']['name']!r}"
         )
-    aborts = what == "abort"
-    template, change = _version(old, workloads[1:], aborts)
+    template, change = _version(old, workloads[1:], demo.course)
+    if gated:
+        old, template = _with_servers(old, template, demo.course)
     others = others if given else manifests.traffic()
     short = manifests.with_short_waits(rollout)
-    return Plan(old, short, others, template, change, aborts, load, hesitation, ending)
+    return Plan(old, short, others, template, change, demo.course, load, hesitation, ending)
 
 
 def _demand(manifest: Object, member: str) -> None:
@@ -99,13 +123,24 @@ def _demand(manifest: Object, member: str) -> None:
         raise UsageError(f"{manifest['kind']} {manifest['metadata']['name']} has no spec.{member}: add it")
 
 
-def _version(old: Object, second: list[Object], aborts: bool) -> tuple[Object, str]:
+def _version(old: Object, second: list[Object], course: Course) -> tuple[Object, str]:
     """The new leaderWorkerTemplate and a description of the change."""
-    if aborts:
-        return manifests.with_image(old, manifests.BAD), f"set image {manifests.BAD}"
+    if course is not Course.PROMOTED:
+        slow = course is Course.GATE_FAILED
+        image = manifests.SLOW if slow else manifests.BAD
+        how = ", three times as slow to its first token" if slow else ""
+        return manifests.with_image(old, image), f"set image {image}{how}"
     if second:
         template: Object = second[0]["spec"]["leaderWorkerTemplate"]
         return template, "apply the second document"
     if manifests.with_image(old, manifests.OLD) == manifests.workload()["spec"]["leaderWorkerTemplate"]:
         return manifests.with_image(old, manifests.NEW), f"set image {manifests.NEW}"
     return manifests.with_annotation(old), "annotate the templates"
+
+
+def _with_servers(old: Object, template: Object, course: Course) -> tuple[Object, Object]:
+    """The LWS, and its new leaderWorkerTemplate, with model servers whose figures the gate measures."""
+    seconds = manifests.SLOW_FIRST_TOKEN if course is Course.GATE_FAILED else manifests.FIRST_TOKEN
+    before = manifests.with_first_token(old["spec"]["leaderWorkerTemplate"], manifests.FIRST_TOKEN)
+    served = {**old, "spec": {**old["spec"], "leaderWorkerTemplate": before}}
+    return served, manifests.with_first_token(template, seconds)

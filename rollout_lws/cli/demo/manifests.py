@@ -13,6 +13,7 @@ import yaml
 
 from rollout_lws.cli.rollouts import style
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.sandbox.model_servers import PREFIX
 
 Object = dict[str, Any]
 
@@ -21,6 +22,9 @@ NAME = "llama"
 GROUPS = 4
 IMAGE = "vllm/vllm-openai"
 OLD, NEW, BAD = f"{IMAGE}:v0.18.1", f"{IMAGE}:v0.19.0", f"{IMAGE}:bad-v0.19.0"
+SLOW = f"{IMAGE}:slow-v0.19.0"
+#: Median seconds until the first token of a version that is well, and of SLOW; p95 of both is 2.3 times as long.
+FIRST_TOKEN, SLOW_FIRST_TOKEN = 0.3, 0.9
 SERVICE, ROUTE = f"{NAME}-api", NAME
 #: Seconds of a pause without approval and of the drain; and of the routers' grace period.
 SHORT_WAIT, SHORT_GRACE = 2, 1
@@ -66,10 +70,18 @@ spec:
   - matches: [{{path: {{type: PathPrefix, value: /v1}}}}]
     backendRefs: [{{name: {SERVICE}, port: 80}}]
 """
+#: Share of the requests in the first step of a canary, in percent.
+FIRST_SHARE = 10
+#: As short as a window can be.
+_GATE: Object = {
+    "name": "first-token",
+    "metric": {"signal": "TimeToFirstToken", "quantile": 95, "max": "1s"},
+    "window": 30,
+}
 _STEPS: dict[str, list[Object]] = {
     # One group with a short pause, two groups with an approval, then promotion.
     "canary": [
-        {"replicas": 1, "traffic": "20%", "pause": {"duration": SHORT_WAIT}},
+        {"replicas": 1, "traffic": f"{FIRST_SHARE}%", "pause": {"duration": SHORT_WAIT}},
         {"replicas": 2, "traffic": "40%", "pause": {}},
         {"replicas": "100%"},
     ],
@@ -92,10 +104,17 @@ def traffic() -> tuple[Object, ...]:
 
 
 def rollout(
-    api_version: str, workload_metadata: Object, *, routed: bool = False, style: str = "canary", capacity: str = ""
+    api_version: str,
+    workload_metadata: Object,
+    *,
+    routed: bool = False,
+    gated: bool = False,
+    style: str = "canary",
+    capacity: str = "",
 ) -> Object:
     """A Rollout with style ``canary`` or ``blueGreen``, and with ``capacity`` unless that is "". With ``routed``, each
-    step has a traffic weight for the objects of ``traffic()``.
+    step has a traffic weight for the objects of ``traffic()``. With ``gated``, the first step has a gate, which model
+    servers of ``with_first_token`` can pass, and a release whose gate fails is aborted.
     """
     name = workload_metadata["name"]
     steps = copy.deepcopy(_STEPS[style])
@@ -106,12 +125,17 @@ def rollout(
     else:
         for step in steps:
             step.pop("traffic", None)
+    if gated:
+        steps[0]["gates"] = [copy.deepcopy(_GATE)]
     reference = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": name}
     return {
         "apiVersion": api_version,
         "kind": "Rollout",
         "metadata": {"name": name, "namespace": workload_metadata.get("namespace", NAMESPACE)},
-        "spec": {"workloadRef": reference, "strategy": {style: plan}},
+        "spec": {
+            "workloadRef": reference,
+            "strategy": {style: plan} | ({"onFailure": "Abort"} if gated else {}),
+        },
     }
 
 
@@ -138,6 +162,16 @@ def with_image(lws: Object, image: str) -> Object:
         if containers:
             containers[0]["image"] = image
     return template
+
+
+def with_first_token(template: Object, seconds: float) -> Object:
+    """The leaderWorkerTemplate with a model server in each leader: ``seconds`` is the median time to first token."""
+    made = copy.deepcopy(template)
+    metadata = made["leaderTemplate"].setdefault("metadata", {})
+    server = {f"{PREFIX}engine": "vLLM", f"{PREFIX}first-token-seconds": f"{seconds:g}"}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **server}
+    made["leaderTemplate"]["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": 80}]
+    return made
 
 
 def with_annotation(lws: Object) -> Object:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from rollout_lws.api import Rollout
 from rollout_lws.capacity.batches import wanted_groups
@@ -21,7 +22,14 @@ from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Expected, Listing, Object, label
-from rollout_lws.cli.demo.requests import Requests, answered, client_of, requests_checks, routing_of
+from rollout_lws.cli.demo.requests import (
+    Requests,
+    answered,
+    bad_version_checks,
+    client_of,
+    requests_checks,
+    routing_of,
+)
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.releases import assemble
@@ -31,6 +39,7 @@ from rollout_lws.controller import process
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import (
+    CORE_EVENTS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -42,6 +51,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
@@ -49,9 +59,23 @@ from rollout_lws.settings import Settings
 
 #: Seconds that a demo waits for one event, in addition to its groups' startup.
 _PATIENCE = 45.0
+#: Seconds between two lines on requests while gates are measured.
+_TELL_EVERY = 5.0
 #: A leader's extra startup as a multiple of ``ending``: its workers start only after its predecessor's have ended.
 _LEADER_LONGER = 2
 _KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, INGRESSES, HTTP_ROUTES, INFERENCE_POOLS)
+
+
+#: Events that are told: what a gate has found is gone from the status when the next step begins.
+_OF_GATES = frozenset({EventReason.GATE_PASSED, EventReason.GATE_FAILED, EventReason.GATE_INCONCLUSIVE})
+
+
+class Course(StrEnum):
+    """How a release goes."""
+
+    PROMOTED = "each step that waits for approval is approved"
+    ABORTED = "the user aborts it"
+    GATE_FAILED = "a gate fails, and it is aborted by itself"
 
 
 class DemoFailed(RolloutLwsError):
@@ -72,10 +96,15 @@ class Plan:
     """The new leaderWorkerTemplate."""
     change: str
     """The user's change of the template, in words."""
-    aborts: bool
+    course: Course
     load: float
     hesitation: float
     ending: float
+
+    @property
+    def aborted(self) -> bool:
+        """Whether the old version is what serves in the end."""
+        return self.course is not Course.PROMOTED
 
     @property
     def namespace(self) -> str:
@@ -143,8 +172,17 @@ class _Player:
         requests = await self._measure()
         before = self._listing()
         self._events.clear()
-        await self._act(plan.change, self._patch_template)
-        await (self._abort(before) if plan.aborts else self._promote())
+        async with self._telling(requests):
+            await self._act(plan.change, self._patch_template)
+            match plan.course:
+                case Course.PROMOTED:
+                    await self._promote()
+                case Course.ABORTED:
+                    await self._abort(before)
+                case Course.GATE_FAILED:
+                    await self._until_aborted()
+                case unknown:
+                    assert_never(unknown)
         known = set(before["Pod"])
         await self._until("the last pod that came on top is gone", lambda: set(self._listing()["Pod"]) <= known)
         return self._judge(before, requests)
@@ -161,7 +199,26 @@ class _Player:
             return None
         # Gateways accept a route, and EndpointSlices list a pod, shortly after it is there.
         await self._until("requests reach the first version", lambda: answered(server, client))
-        return Requests(server, client, routing.drain, before, self._plan.workload_name)
+        requests = Requests(server, client, routing.drain, before, self._plan.workload_name)
+        self._cluster.model_servers.count(requests.given)
+        return requests
+
+    @asynccontextmanager
+    async def _telling(self, requests: Requests | None) -> AsyncIterator[None]:
+        """Tell how many requests each version gets while gates are measured, when nothing else changes."""
+        task = asyncio.create_task(self._tell(requests)) if requests is not None else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+
+    async def _tell(self, requests: Requests) -> None:
+        while True:
+            await asyncio.sleep(_TELL_EVERY)
+            if summary(self._rollout())["state"] == "Analyzing":
+                self._teller.say("requests", requests.so_far().told)
+                self._show()
 
     async def _promote(self) -> None:
         """Approve each step that awaits approval, until the release is over."""
@@ -192,20 +249,29 @@ class _Player:
         await self._follow(lambda: False, self._plan.hesitation)
         reason = "the new version does not become ready"
         await self._act("abort", lambda: self._ask(action_rules.abort(), reason))
-        await self._until("the release is aborted", lambda: self._status().get("phase") == "Aborted")
+        await self._until_aborted()
+
+    async def _until_aborted(self) -> None:
+        aborted = "the release is aborted"
+        await self._until(aborted, lambda: self._status().get("phase") == "Aborted", _PATIENCE + self._plan.load)
 
     def _judge(self, before: Listing, requests: Requests | None) -> list[Check]:
-        plan, after, aborts = self._plan, self._listing(), self._plan.aborts
-        template = plan.workload["spec"]["leaderWorkerTemplate"] if aborts else plan.template
-        in_steps = _in_steps(self._rollout(), self._lws(), first=aborts)
-        expected = Expected(plan.workload_name, template, aborts, in_steps, self._group)
+        plan, after, by_gate = self._plan, self._listing(), self._plan.course is Course.GATE_FAILED
+        template = plan.workload["spec"]["leaderWorkerTemplate"] if plan.aborted else plan.template
+        in_steps = _in_steps(self._rollout(), self._lws(), first=plan.aborted)
+        expected = Expected(plan.workload_name, template, plan.aborted, in_steps, self._group, by_gate)
         lost = checks.lost_before_promotion(before, self._events, plan.workload_name, self._rollouts)
         workloads = {each.object["metadata"]["name"] for each in self._events if each.resource == LEADER_WORKER_SETS}
         judged = checks.end_state(before, after, lost, workloads - {plan.workload_name}, expected)
         if self._routing is not None:
             judged.append(checks.given_back(before, after, self._routing.managed))
         if requests is not None:
-            judged += requests_checks(requests.stop(), expected="old" if aborts else "new")
+            measured = requests.stop()
+            judged += (
+                bad_version_checks(measured, manifests.FIRST_SHARE / 100)
+                if by_gate
+                else requests_checks(measured, expected="old" if plan.aborted else "new")
+            )
         return judged
 
     def _patch_template(self) -> str:
@@ -243,6 +309,8 @@ class _Player:
         if event.object["metadata"].get("namespace") == self._plan.namespace:
             self._events.append(event)
             self._changed.set()
+            if event.resource == CORE_EVENTS and event.object.get("reason") in _OF_GATES and event.type == "ADDED":
+                self._teller.say("event", f"{event.object['reason']}: {event.object['message']}")
 
     def _show(self) -> None:
         found = self._listing()

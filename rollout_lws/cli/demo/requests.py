@@ -1,13 +1,13 @@
 """Measures requests during a demo: the share of each version, and lost requests.
 
 No request is sent. The sandbox's traffic meter computes the shares from route, Services and endpoints, as data planes
-would, so even a momentary loss shows.
+would, so even a momentary loss shows. How many requests they are shares of is PER_SECOND's to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rollout_lws.cli.demo.checks import Check, Listing, Object, label, leaders
@@ -18,6 +18,8 @@ from rollout_lws.sandbox.meter import NOWHERE, Client, Cut, Failure, TrafficMete
 
 #: Maximum delay in seconds until data planes see a change; deleted pods of a demo serve for longer than that.
 LAG = 0.1
+#: Requests of all users in a second: a tenth of them is enough for a gate's verdict within its window.
+PER_SECOND = 200.0
 _CLIENT = "users"
 
 
@@ -45,13 +47,33 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Shares of requests during ``seconds`` and at their end, by version: "old", "new" and "lost" (no pod)."""
+    """Shares of requests during ``seconds``, at their end, and the largest at any moment, by version: "old", "new" and
+    "lost" (no pod).
+    """
 
     seconds: float
     over: Mapping[str, float]
     end: Mapping[str, float]
+    most: Mapping[str, float]
     failures: tuple[Failure, ...]
     cuts: tuple[Cut, ...]
+
+    @property
+    def requests(self) -> float:
+        """All requests."""
+        return PER_SECOND * self.seconds
+
+    @property
+    def lost(self) -> float:
+        """Requests that no pod has answered."""
+        return PER_SECOND * sum(each.share * (each.end - each.start) for each in self.failures)
+
+    @property
+    def told(self) -> str:
+        """How many requests there were, how many of them the new version got, and how many were lost."""
+        new = self.requests * self.over["new"]
+        lost = f"{self.lost:,.0f} lost" if self.failures else "none lost"
+        return f"{new:,.0f} of {self.requests:,.0f} went to the new version, {lost}"
 
 
 def routing_of(rollout: Object) -> Routing | None:
@@ -117,17 +139,27 @@ class Requests:
     def __init__(self, server: ApiServer, client: Client, drain: float, before: Listing, workload: str) -> None:
         self._server = server
         self._old = {label(pod, LWS_REVISION) for pod in leaders(before, workload).values()}
-        self._meter = TrafficMeter(server, [client], drain=drain, lag=LAG)
+        self._meter = TrafficMeter(server, [replace(client, per_second=PER_SECOND)], drain=drain, lag=LAG)
         self._since = server.clock()
         self._meter.start()
 
+    def given(self, uid: str) -> float:
+        """How many requests a pod has got so far."""
+        return self._meter.requests(uid)
+
     def stop(self) -> Measured:
+        """End measuring, with what was measured."""
         self._meter.stop()
+        return self.so_far()
+
+    def so_far(self) -> Measured:
+        """What was measured until now."""
         end = self._server.clock()
         return Measured(
             end - self._since,
             self._versions(self._meter.shares(_CLIENT, self._since, end, by="revision")),
             self._versions(self._meter.now(_CLIENT, by="revision")),
+            self._versions(self._meter.peaks(_CLIENT, self._since, end, by="revision")),
             tuple(self._meter.failures),
             tuple(self._meter.cuts),
         )
@@ -137,6 +169,19 @@ class Requests:
         for revision, share in shares.items():
             found["lost" if revision == NOWHERE else "old" if revision in self._old else "new"] += share
         return found
+
+
+def bad_version_checks(measured: Measured, most: float) -> list[Check]:
+    """All checks of the requests where the new version is bad, and must never get more than the share ``most``."""
+    found = measured.most["new"]
+    return [
+        *requests_checks(measured, expected="old"),
+        Check(
+            0 < found <= most,
+            f"the bad version was found at {most:.0%} of the requests",
+            f"at most {found:.0%} at any moment; {measured.told}",
+        ),
+    ]
 
 
 def requests_checks(measured: Measured, *, expected: str) -> list[Check]:

@@ -20,6 +20,7 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.sandbox.http import Server
+from rollout_lws.sandbox.model_servers import ModelServers
 from rollout_lws.sandbox.patching import patches
 
 Object = dict[str, Any]
@@ -37,6 +38,10 @@ class Playground:
     @property
     def url(self) -> str:
         return self.http.url
+
+    @property
+    def model_servers(self) -> ModelServers:
+        return self.http.gate.models
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write a kubeconfig, readable by its owner only, since it contains the token; UsageError when that fails, or

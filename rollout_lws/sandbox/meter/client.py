@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Client:
     """Requests that enter through exactly one of ``route`` (an HTTPRoute), ``ingress`` or ``service``; else ValueError.
 
-    Each request chooses an endpoint. ``host`` matters only for an Ingress; header names are case-insensitive.
+    Each request chooses an endpoint; there are ``per_second`` of them, 1 by default. ``host`` matters only for an
+    Ingress; header names are case-insensitive.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Client:
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
+    per_second: float = 1.0
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.route, self.service, self.ingress))) != 1:

@@ -18,7 +18,7 @@ from rollout_lws.sandbox.meter.fleet import Fleet
 from rollout_lws.sandbox.meter.flow import Flow
 from rollout_lws.sandbox.meter.records import NOWHERE, Cut, Failure
 from rollout_lws.sandbox.meter.seen import KINDS, Key, Object, views
-from rollout_lws.sandbox.meter.split import Split
+from rollout_lws.sandbox.meter.split import Split, Target
 from rollout_lws.sandbox.store import Event
 
 By: TypeAlias = Literal["lws", "pod", "revision"]
@@ -80,6 +80,24 @@ class TrafficMeter:
         self._pass_time()
         end = self._server.clock() if until is None else until
         return self._summed(self._flows[client].book.between(since, end), by)
+
+    def peaks(self, client: str, since: float, until: float | None = None, by: By = "lws") -> dict[str, float]:
+        """Like ``shares``, but the largest that each had at any moment of the period."""
+        self._pass_time()
+        end = self._server.clock() if until is None else until
+        found: dict[str, float] = {}
+        for stretch in self._flows[client].book.between(since, end):
+            for name, share in self._summed([stretch], by).items():
+                found[name] = max(found.get(name, 0.0), share)
+        return found
+
+    def requests(self, uid: str) -> float:
+        """How many requests a pod has been given since the start, by all clients."""
+        self._pass_time()
+        now = self._server.clock()
+        return sum(
+            flow.client.per_second * flow.book.seconds_of(Target(uid), 0.0, now) for flow in self._flows.values()
+        )
 
     @property
     def failures(self) -> list[Failure]:

@@ -31,8 +31,8 @@ Takes         about 1h, and the time until step 2 is approved; a group loads for
 Disrupts      4 groups that get requests, up to 1.00 times the requests that run at one moment
 
 STEP        NEW   OLD   LOADS    GPU   SHARE   LOAD NEW   LOAD OLD   BUSIEST   TAKES   THEN        WAY BACK
-1           1     4     1        40    20%     0.80       0.80       1.00      10m3s   pause 2s    at once
-2           2     4     1        48    40%     0.80       0.60       0.80      10m     approval    at once
+1           1     4     1        40    10%     0.40       0.90       1.00      10m3s   pause 2s    at once
+2           2     4     1        48    40%     0.80       0.60       0.90      10m     approval    at once
 3           2     4     0        48    40%     0.80       0.60       0.80      0s      promotion   at once
 promotion   4     0     4 in 4   48    40%     0.80       0.80       1.00      40m3s               up to 4 loads, 40m
 after       4     0     0        32            1.00                  1.00

@@ -13,6 +13,10 @@ from itertools import accumulate
 from typing import TypeAlias
 
 
+#: Edges of a histogram; vLLM's have some 20.
+MOST_EDGES = 256
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One series and its value."""
@@ -157,6 +161,8 @@ def histogram_of(buckets: Iterable[Sample]) -> Histogram | Trouble:
         except (KeyError, ValueError):
             return Trouble("a bucket has no edge (le)")
         sums[edge] = sums.get(edge, 0) + each.value
+        if len(sums) > MOST_EDGES:
+            return Trouble(f"its histogram has more than {MOST_EDGES} edges")
         series[edge] = series.get(edge, 0) + 1
     if len(set(series.values())) != 1:
         return Trouble("its series have different buckets")

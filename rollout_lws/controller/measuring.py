@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from rollout_lws.analysis.exposition import NotAnExposition, parse
-from rollout_lws.analysis.readings import Exposition, Read, Trouble
+from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.analysis.readings import Read, Trouble
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.controller.clock import Clock
@@ -26,10 +28,12 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two rounds.
 EVERY = 15.0
-#: Pods that are asked at the same time.
+#: Pods that are asked at the same time, of all Rollouts and of one: whose pods hang holds up no other Rollout.
 AT_ONCE = 64
+AT_ONCE_OF_ONE = 16
 
 Key: TypeAlias = tuple[str, str]
+_Asked: TypeAlias = tuple[Signal, Engine | None]
 _Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
@@ -38,6 +42,7 @@ class _Measured:
     task: asyncio.Task[None]
     wanted: tuple[Measurement, ...]
     trials: dict[Question, Trial] = field(default_factory=dict)
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE_OF_ONE))
 
 
 class Measuring:
@@ -95,7 +100,7 @@ class Measuring:
         """One round; measurements that are no longer wanted when the answers are there are dropped."""
         measured = self._of[key]
         wanted = measured.wanted
-        answers = await self._ask(key[0], wanted)
+        answers = await self._ask(key[0], measured)
         now = self._clock.now().timestamp()
         kept = {each.question for each in measured.wanted}
         for each in wanted:
@@ -103,30 +108,32 @@ class Measuring:
                 continue
             before = measured.trials.get(each.question) or Trial.at(now, each.question.criterion)
             sides = (
-                {endpoint.uid: _read(answers[endpoint], each.question) for endpoint in side}
-                for side in (each.new, each.stable)
+                {endpoint.uid: answers[endpoint][_asked(each)] for endpoint in side} for side in (each.new, each.stable)
             )
             measured.trials[each.question] = before.after(now, *sides)
 
-    async def _ask(self, namespace: str, wanted: tuple[Measurement, ...]) -> dict[Endpoint, Exposition | Trouble]:
-        """Each pod once, for all families that any gate reads from it."""
-        asked: dict[Endpoint, frozenset[str]] = {}
-        for each in wanted:
-            names = families(each.question.criterion.signal, each.question.criterion.engine)
+    async def _ask(self, namespace: str, measured: _Measured) -> dict[Endpoint, Mapping[_Asked, Read]]:
+        """Each pod once, for all that any gate reads from it."""
+        asked: dict[Endpoint, set[_Asked]] = defaultdict(set)
+        for each in measured.wanted:
             for endpoint in (*each.new, *each.stable):
-                asked[endpoint] = asked.get(endpoint, frozenset()) | names
-        found = await asyncio.gather(*(self._scrape(namespace, *each) for each in asked.items()))
+                asked[endpoint].add(_asked(each))
+        found = await asyncio.gather(*(self._scrape(namespace, *each, measured.at_once) for each in asked.items()))
         return dict(zip(asked, found, strict=True))
 
-    async def _scrape(self, namespace: str, endpoint: Endpoint, names: frozenset[str]) -> Exposition | Trouble:
-        async with self._at_once:
+    async def _scrape(
+        self, namespace: str, endpoint: Endpoint, asked: Collection[_Asked], of_one: asyncio.Semaphore
+    ) -> Mapping[_Asked, Read]:
+        """What is kept of an answer is what gates read from it: those of hundreds of pods may be there at once."""
+        async with of_one, self._at_once:
             try:
-                return parse(await self._scraper.metrics(namespace, endpoint), names)
+                text = await self._scraper.metrics(namespace, endpoint)
+                answer = parse(text, frozenset().union(*(families(*each) for each in asked)))
             except (Unread, NotAnExposition) as error:
-                return Trouble(str(error))
+                return dict.fromkeys(asked, Trouble(str(error)))
+        return {(signal, engine): read(signal, answer, engine) for signal, engine in asked}
 
 
-def _read(answer: Exposition | Trouble, question: Question) -> Read:
-    if isinstance(answer, Trouble):
-        return answer
-    return read(question.criterion.signal, answer, question.criterion.engine)
+def _asked(measurement: Measurement) -> _Asked:
+    criterion = measurement.question.criterion
+    return criterion.signal, criterion.engine

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from time import thread_time
 
-from rollout_lws.analysis.exposition import NotAnExposition, parse
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from rollout_lws.analysis.exposition import MOST_CHARACTERS, MOST_LINES, MOST_WANTED, NotAnExposition, parse
 from rollout_lws.analysis.kinds import MEASURES, Engine, Signal, words
-from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Trouble, Work
+from rollout_lws.analysis.readings import MOST_EDGES, Counts, Histogram, Level, Nothing, Read, Trouble, Work
 from rollout_lws.analysis.signals import SOURCES, engines, families, read
 
 VLLM = """\
@@ -154,6 +157,80 @@ def test_buckets_that_were_read_at_different_moments_count_nothing_twice() -> No
 def test_a_broken_line_is_no_exposition(text: str) -> None:
     with pytest.raises(NotAnExposition, match="not Prometheus' text format"):
         parse(text, families(Signal.RUNNING_REQUESTS))
+
+
+#: Lines as other servers write them: blanks, escapes, braces in a label, a time, an exemplar of OpenMetrics.
+ODD = r"""
+vllm:num_requests_running{} 1
+vllm:num_requests_running 2 1700000000000
+vllm:num_requests_running { engine = "0" , model_name = "m", } 3
+vllm:num_requests_running{model_name="a{b},le=",engine="1"} 4e0
+vllm:num_requests_running{engine="2"}5
+vllm:num_requests_running_max{engine="2"} 6
+"""
+
+
+@pytest.mark.parametrize("text", [VLLM, SGLANG, DYNAMO, ODD])
+def test_samples_are_those_that_prometheus_reads(text: str) -> None:
+    everything = frozenset().union(*(families(signal) for signal in Signal))
+    names = everything | {f"{name}_bucket" for name in everything}
+    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    known = {name: [(each.labels, each.value) for each in samples if each.name == name] for name in names}
+    found = parse(text, everything).samples
+    assert {name: [(each.labels, each.value) for each in of] for name, of in found.items()} == {
+        name: of for name, of in known.items() if of
+    }
+
+
+def test_exemplars_and_line_ends_of_others_do_not_matter() -> None:
+    text = 'vllm:num_requests_running{a="b"} 3 1700.5 # {trace_id="x"} 0.67 1700.5\r\n'
+    assert read(Signal.RUNNING_REQUESTS, parse(text, families(Signal.RUNNING_REQUESTS))) == Level(3)
+
+
+EDGE = 'vllm:e2e_request_latency_seconds_bucket{{engine="0",le="{}",model_name="m"}} 3\n'
+LABELS = "vllm:e2e_request_latency_seconds{{{}}} 1\n"
+OTHER_LINE = "vllm:e2e_request_latency_second_other 3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\n" * (4 * 2**20), f"more than {MOST_LINES:,} lines"),
+        ("vllm:num_requests_running 1\n" * (MOST_WANTED + 1), f"more than {MOST_WANTED:,} lines"),
+        (f"vllm:num_requests_running {'1' * MOST_CHARACTERS}\n", f"{MOST_CHARACTERS // 1024} KiB"),
+    ],
+)
+def test_an_answer_with_more_than_any_server_tells_is_not_read(text: str, why: str) -> None:
+    with pytest.raises(NotAnExposition, match=why):
+        parse(text, families(Signal.RUNNING_REQUESTS))
+
+
+def test_a_histogram_with_thousands_of_edges_is_not_judged() -> None:
+    text = "".join(map(EDGE.format, range(MOST_EDGES + 1)))
+    found = read(Signal.REQUEST_LATENCY, parse(text, families(Signal.REQUEST_LATENCY)))
+    assert found == Trouble(f"its histogram has more than {MOST_EDGES} edges")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OTHER_LINE * (MOST_LINES - MOST_WANTED) + "".join(map(EDGE.format, range(MOST_WANTED))),
+        OTHER_LINE * MOST_LINES,
+        LABELS.format('a="",' * (MOST_CHARACTERS // 6)),
+        LABELS.format('a="",' * (4 * 2**20 // 5)),
+        EDGE.format(1) * (4 * 2**20 // len(EDGE)),
+    ],
+    ids=["as-much-as-is-read", "other-lines", "labels", "one-line", "as-much-as-is-sent"],
+)
+def test_no_answer_takes_long_to_look_at(text: str) -> None:
+    """Some 50 ms at most, of a processor that does nothing else; a whole answer of 4 MiB took 900 ms."""
+    asked = frozenset().union(*(families(signal) for signal in Signal))
+    began = thread_time()
+    try:
+        read(Signal.REQUEST_LATENCY, parse(text, asked))
+    except NotAnExposition as error:
+        assert "more than" in str(error)  # noqa: PT017 - either is right, and soon
+    assert thread_time() - began < 0.25
 
 
 def test_what_is_not_asked_for_is_not_read() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -45,6 +45,11 @@ class Histogram:
     @property
     def total(self) -> float:
         return sum(self.counts)
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.total > 0
 
     def since(self, earlier: Histogram) -> Histogram | None:
         if earlier.edges != self.edges:
@@ -96,6 +101,11 @@ class Counts:
     bad: float
     total: float
 
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.total > 0
+
     def since(self, earlier: Counts) -> Counts | None:
         more = Counts(self.bad - earlier.bad, self.total - earlier.total)
         return None if more.bad < 0 or more.total < 0 else more
@@ -106,13 +116,32 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Sum and number of values of a gauge: one reading is one value."""
+    """Sum and number of values of a gauge: one reading is one value. With the requests that the pod ran at that moment,
+    and those that it has completed: a gauge of a pod that no request has reached says nothing.
+    """
 
     value: float
     readings: int = 1
+    running: float = 0.0
+    completed: float = 0.0
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.running > 0 or self.completed > 0
+
+    def since(self, earlier: Level | None) -> Level:
+        """With the requests that were completed in between; none of them if that is unknown."""
+        more = self.completed - earlier.completed if earlier is not None else 0.0
+        return replace(self, completed=max(0.0, more))
 
     def plus(self, other: Level) -> Level:
-        return Level(self.value + other.value, self.readings + other.readings)
+        return Level(
+            self.value + other.value,
+            self.readings + other.readings,
+            self.running + other.running,
+            self.completed + other.completed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +152,11 @@ class Work:
 
     running: float
     tokens: float
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.running > 0 or self.tokens > 0
 
     def since(self, earlier: Work) -> Work | None:
         """With ``running`` of now, and the tokens in between."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import thread_time
 
 import pytest
@@ -69,17 +70,20 @@ dynamo_frontend_requests_total{model="m",status="error",error_type="validation"}
         (VLLM, Signal.DEGENERATE, Counts(2, 100)),
         (VLLM, Signal.PREFIX_CACHE_HITS, Counts(70, 100)),
         (VLLM, Signal.PREEMPTIONS, Counts(1, 100)),
-        (VLLM, Signal.RUNNING_REQUESTS, Level(5)),
-        (VLLM, Signal.QUEUE_LENGTH, Level(4)),
-        (VLLM, Signal.KV_CACHE_USAGE, Level(0.6)),
+        (VLLM, Signal.RUNNING_REQUESTS, Level(5, running=5, completed=100)),
+        (VLLM, Signal.QUEUE_LENGTH, Level(4, running=5, completed=100)),
+        (VLLM, Signal.KV_CACHE_USAGE, Level(0.6, running=5, completed=100)),
         (VLLM, Signal.STALLED, Work(5, 4000)),
         (VLLM, Signal.INTER_TOKEN_LATENCY, Nothing()),
-        (SGLANG, Signal.RUNNING_REQUESTS, Level(7)),
-        (SGLANG, Signal.QUEUE_LENGTH, Level(1)),
+        (SGLANG, Signal.RUNNING_REQUESTS, Level(7, running=7, completed=50)),
+        (SGLANG, Signal.QUEUE_LENGTH, Level(1, running=7, completed=50)),
         (SGLANG, Signal.ERROR_RATE, Counts(2, 50)),
         (SGLANG, Signal.REQUEST_LATENCY, Histogram((2.0,), (40, 10))),
         (SGLANG, Signal.TIME_TO_FIRST_TOKEN, Nothing()),
         (DYNAMO, Signal.ERROR_RATE, Counts(4, 100)),
+        (DYNAMO, Signal.RUNNING_REQUESTS, Level(1, running=1, completed=100)),
+        ("tgi_queue_size 2\ntgi_request_count 9\n", Signal.QUEUE_LENGTH, Level(2, completed=9)),
+        ("vllm:num_requests_waiting 2\nvllm:num_requests_running NaN\n", Signal.QUEUE_LENGTH, Level(2)),
         # Answers of a server that is another one, or whose names have changed.
         ("", Signal.ERROR_RATE, None),
         ("go_goroutines 8\n", Signal.TIME_TO_FIRST_TOKEN, None),
@@ -91,7 +95,9 @@ def test_what_is_read(text: str, signal: Signal, expected: Read | None) -> None:
     if expected is None:
         assert isinstance(found, Trouble) and "is exposed" in found.why
     elif isinstance(expected, Level):
-        assert isinstance(found, Level) and found.value == pytest.approx(expected.value)
+        assert isinstance(found, Level)
+        assert replace(found, value=0) == replace(expected, value=0)
+        assert found.value == pytest.approx(expected.value)
     else:
         assert found == expected
 
@@ -107,7 +113,7 @@ def test_the_names_of_before_are_known() -> None:
 def test_an_engine_that_is_named_is_the_only_one_asked() -> None:
     asked = Signal.RUNNING_REQUESTS
     text = VLLM + SGLANG
-    assert read(asked, parse(text, families(asked)), Engine.SGLANG) == Level(7)
+    assert read(asked, parse(text, families(asked)), Engine.SGLANG) == Level(7, running=7, completed=50)
     assert read(asked, parse(VLLM, families(asked)), Engine.SGLANG) == Trouble(
         "none of sglang:num_running_reqs is exposed"
     )
@@ -184,7 +190,7 @@ def test_samples_are_those_that_prometheus_reads(text: str) -> None:
 
 def test_exemplars_and_line_ends_of_others_do_not_matter() -> None:
     text = 'vllm:num_requests_running{a="b"} 3 1700.5 # {trace_id="x"} 0.67 1700.5\r\n'
-    assert read(Signal.RUNNING_REQUESTS, parse(text, families(Signal.RUNNING_REQUESTS))) == Level(3)
+    assert read(Signal.RUNNING_REQUESTS, parse(text, families(Signal.RUNNING_REQUESTS))) == Level(3, running=3)
 
 
 EDGE = 'vllm:e2e_request_latency_seconds_bucket{{engine="0",le="{}",model_name="m"}} 3\n'
@@ -235,7 +241,11 @@ def test_no_answer_takes_long_to_look_at(text: str) -> None:
 
 def test_what_is_not_asked_for_is_not_read() -> None:
     found = parse("<html>\n" + VLLM + "broken{ line\n", families(Signal.QUEUE_LENGTH, Engine.VLLM))
-    assert found.samples.keys() == {"vllm:num_requests_running", "vllm:num_requests_waiting"}
+    assert found.samples.keys() == {
+        "vllm:num_requests_running",
+        "vllm:num_requests_waiting",
+        "vllm:request_success_total",
+    }
 
 
 def test_each_signal_has_words_a_measure_and_an_engine() -> None:

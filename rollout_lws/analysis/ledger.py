@@ -68,6 +68,10 @@ class Ledger:
         """True if no pod has exposed the signal in the last round."""
         return not any(isinstance(seen.read, Histogram | Counts | Level | Work) for seen in self.pods.values())
 
+    def reached(self) -> bool:
+        """Whether requests have reached the version since the beginning."""
+        return any(each.more.reached for each in self.slices)
+
     def histogram(self) -> Histogram | None:
         """All requests; None without any slice of a histogram."""
         found = [each.more for each in self.slices if isinstance(each.more, Histogram)]
@@ -89,7 +93,7 @@ def _came(before: Reading | Nothing | None, read: Reading | Nothing) -> Reading 
         case Work(), Work():
             return read.since(before)
         case _, Level():
-            return read
+            return read.since(before if isinstance(before, Level) else None)
         case Nothing(), Histogram() | Counts():
             # Counters that appear with the first request were 0 before.
             return read

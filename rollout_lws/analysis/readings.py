@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeAlias
+
+#: Edges of a histogram; vLLM's have some 20.
+MOST_EDGES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,11 @@ class Histogram:
     @property
     def total(self) -> float:
         return sum(self.counts)
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.total > 0
 
     def since(self, earlier: Histogram) -> Histogram | None:
         if earlier.edges != self.edges:
@@ -92,6 +100,11 @@ class Counts:
     bad: float
     total: float
 
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.total > 0
+
     def since(self, earlier: Counts) -> Counts | None:
         more = Counts(self.bad - earlier.bad, self.total - earlier.total)
         return None if more.bad < 0 or more.total < 0 else more
@@ -102,13 +115,32 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Sum and number of values of a gauge: one reading is one value."""
+    """Sum and number of values of a gauge: one reading is one value. With the requests that the pod ran at that moment,
+    and those that it has completed: a gauge of a pod that no request has reached says nothing.
+    """
 
     value: float
     readings: int = 1
+    running: float = 0.0
+    completed: float = 0.0
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.running > 0 or self.completed > 0
+
+    def since(self, earlier: Level | None) -> Level:
+        """With the requests that were completed in between; none of them if that is unknown."""
+        more = self.completed - earlier.completed if earlier is not None else 0.0
+        return replace(self, completed=max(0.0, more))
 
     def plus(self, other: Level) -> Level:
-        return Level(self.value + other.value, self.readings + other.readings)
+        return Level(
+            self.value + other.value,
+            self.readings + other.readings,
+            self.running + other.running,
+            self.completed + other.completed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +151,11 @@ class Work:
 
     running: float
     tokens: float
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests have reached the pod."""
+        return self.running > 0 or self.tokens > 0
 
     def since(self, earlier: Work) -> Work | None:
         """With ``running`` of now, and the tokens in between."""
@@ -157,6 +194,8 @@ def histogram_of(buckets: Iterable[Sample]) -> Histogram | Trouble:
         except (KeyError, ValueError):
             return Trouble("a bucket has no edge (le)")
         sums[edge] = sums.get(edge, 0) + each.value
+        if len(sums) > MOST_EDGES:
+            return Trouble(f"its histogram has more than {MOST_EDGES} edges")
         series[edge] = series.get(edge, 0) + 1
     if len(set(series.values())) != 1:
         return Trouble("its series have different buckets")

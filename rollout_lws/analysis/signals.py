@@ -6,7 +6,7 @@ Read from the packages of vLLM 0.13 to 0.32, SGLang 0.5, TensorRT-LLM's and Dyna
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rollout_lws.analysis.kinds import Engine, Signal
@@ -216,6 +216,16 @@ _MARKS: Mapping[Engine, str] = {
 }
 
 
+#: Running and completed requests, which tell whether any have reached a server.
+_REQUESTS: Mapping[Engine, tuple[Series | None, Series]] = {
+    Engine.VLLM: (_VLLM_RUNNING, _VLLM_ENDED),
+    Engine.SGLANG: (_SGLANG_RUNNING, _of("sglang:num_requests_total")),
+    Engine.TENSORRT_LLM: (_of("trtllm_num_requests_running"), _of("trtllm_request_success_total")),
+    Engine.DYNAMO: (_of("dynamo_frontend_inflight_requests"), _DYNAMO_ENDED),
+    Engine.TGI: (None, _of("tgi_request_count")),
+}
+
+
 def engines(signal: Signal) -> tuple[Engine, ...]:
     """Those that expose the signal."""
     return tuple(engine for engine, of in SOURCES.items() if signal in of)
@@ -225,7 +235,10 @@ def families(signal: Signal, engine: Engine | None = None) -> frozenset[str]:
     """Names of what has to be read for a signal, of one engine or of any."""
     asked = engines(signal) if engine is None else (engine,)
     sources = [source for each in asked for source in SOURCES[each].get(signal, ())]
-    return frozenset(name for each in sources for name in each.families) | {_MARKS[each] for each in asked}
+    names = {name for each in sources for name in each.families}
+    gauges = any(isinstance(each, Gauge) for each in sources)
+    requests = {series.name for each in asked for series in _REQUESTS[each] if series is not None} if gauges else set()
+    return frozenset(names | requests | {_MARKS[each] for each in asked})
 
 
 def read(signal: Signal, exposition: Exposition, engine: Engine | None = None) -> Read:
@@ -235,8 +248,16 @@ def read(signal: Signal, exposition: Exposition, engine: Engine | None = None) -
         for source in SOURCES[each].get(signal, ()):
             found = source.read(exposition)
             if found is not None:
-                return found
+                return _with_requests(found, exposition, each) if isinstance(found, Level) else found
     if any(_MARKS[each] in exposition.samples for each in asked):
         return Nothing()
     names = sorted({name for each in asked for source in SOURCES[each].get(signal, ()) for name in source.families})
     return Trouble(f"none of {', '.join(names)} is exposed")
+
+
+def _with_requests(level: Level, exposition: Exposition, engine: Engine) -> Level:
+    """What cannot be read of them is none: it never makes a version pass."""
+    running, completed = (
+        _sum(series.found(exposition)) or 0.0 if series is not None else 0.0 for series in _REQUESTS[engine]
+    )
+    return replace(level, running=running, completed=completed)

@@ -1,7 +1,7 @@
 """Measures what decisions want measured, in rounds, until it is no longer wanted.
 
-Nothing is asked that no gate wants. A task per Rollout and source asks round after round and wakes the key; what has been
-answered lives as long as the gate wants it, or until this replica stops working.
+Nothing is asked that no gate wants. A task per Rollout and source asks round after round and wakes the key; what has
+been answered lives as long as the gate wants it, or until this replica stops working.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ class Source(Protocol):
         """Whether it answers such questions; exactly one source does."""
         ...
 
-    async def round(self, namespace: str, wanted: tuple[Measurement, ...]) -> Mapping[Question, Fold]:
-        """Ask once. Whatever does not answer is part of the answer."""
+    async def round(
+        self, namespace: str, wanted: tuple[Measurement, ...], before: Mapping[Question, Answered], /
+    ) -> Mapping[Question, Fold]:
+        """Ask once; ``before`` is what was answered so far. What does not answer is part of the answer."""
         ...
 
     async def close(self) -> None:
@@ -111,7 +113,7 @@ class Measuring:
     async def _round(self, source: Source, key: Key) -> None:
         """One round; what is no longer wanted when the answers are there is dropped."""
         measured = self._of[source][key]
-        folds = await source.round(key[0], measured.wanted)
+        folds = await source.round(key[0], measured.wanted, measured.answers)
         now = self._clock.now().timestamp()
         kept = {each.question for each in measured.wanted}
         for question, fold in folds.items():

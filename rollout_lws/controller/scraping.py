@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from typing import Protocol
 
 import aiohttp
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.bounded import at_most
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import PODS
@@ -47,15 +49,15 @@ class PodScraper:
         address = _dialled(endpoint)
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=SECONDS)
-            self._session = aiohttp.ClientSession(timeout=timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
+            self._session = aiohttp.ClientSession(
+                timeout=timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+            )
         url = f"http://{address}:{endpoint.port}{endpoint.path}"
+        headers = {"accept": _ACCEPT, "accept-encoding": "identity"}
         try:
-            async with self._session.get(url, allow_redirects=False, headers={"accept": _ACCEPT}) as response:
-                if response.status != 200:
-                    raise Unread(f"{endpoint.path} answered {response.status}")
-                if response.content_type not in _TEXT:
-                    raise Unread(f"{endpoint.path} answered {response.content_type}, not Prometheus' text format")
-                return await _body(response)
+            async with self._session.get(url, allow_redirects=False, headers=headers) as response:
+                _checked(endpoint, response.status, response.headers)
+                return _text(endpoint, await at_most(response.content, LONGEST + 1))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = f"no answer in {SECONDS:g} s" if isinstance(error, TimeoutError) else str(error) or repr(error)
             raise Unread(f"{endpoint.path} on port {endpoint.port}: {why}") from error
@@ -75,7 +77,15 @@ class ProxyScraper:
     async def metrics(self, namespace: str, endpoint: Endpoint) -> str:
         _declared(endpoint)
         try:
-            body = await self._client.proxied(namespace, endpoint.pod, endpoint.port, endpoint.path, SECONDS)
+            answer = await self._client.proxied(
+                namespace,
+                endpoint.pod,
+                endpoint.port,
+                endpoint.path,
+                accept=_ACCEPT,
+                seconds=SECONDS,
+                limit=LONGEST + 1,
+            )
         except ApiError as error:
             if is_denied(error, "get"):
                 needs = Permission("get", PODS, namespace, "proxy")
@@ -83,12 +93,25 @@ class ProxyScraper:
             raise Unread(f"{endpoint.path} answered {error.code}: {error.message}") from error
         except Unreachable as error:
             raise Unread(f"{endpoint.path} through the API server: no answer in {SECONDS:g} s") from error
-        if len(body) > LONGEST:
-            raise Unread(f"{endpoint.path} answered more than {LONGEST // 2**20} MiB")
-        return _decoded(body)
+        _checked(endpoint, answer.status, answer.headers)
+        return _text(endpoint, answer.body)
 
     async def close(self) -> None:
         return
+
+
+def _checked(endpoint: Endpoint, status: int, headers: Mapping[str, str]) -> None:
+    """Raises Unread for what is no text of metrics. Both kinds of headers are looked up by names in lower case."""
+    if 300 <= status < 400:
+        raise Unread(f"{endpoint.path} answered {status}: name in spec.strategy.analysis.pods.path where it leads")
+    if status != 200:
+        raise Unread(f"{endpoint.path} answered {status}")
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in _TEXT:
+        raise Unread(f"{endpoint.path} answered {kind or 'no content-type'}, not Prometheus' text format")
+    packed = headers.get("content-encoding", "identity").strip().lower()
+    if packed != "identity":
+        raise Unread(f"{endpoint.path} answered {packed}, which was not asked for and may unpack to any size")
 
 
 def _declared(endpoint: Endpoint) -> None:
@@ -116,17 +139,10 @@ def _dialled(endpoint: Endpoint) -> str:
     return f"[{address}]" if address.version == 6 else str(address)
 
 
-async def _body(response: aiohttp.ClientResponse) -> str:
-    body = bytearray()
-    async for chunk in response.content.iter_chunked(65_536):
-        body += chunk
-        if len(body) > LONGEST:
-            raise Unread(f"the answer is longer than {LONGEST // 2**20} MiB")
-    return _decoded(bytes(body))
-
-
-def _decoded(body: bytes) -> str:
+def _text(endpoint: Endpoint, body: bytes) -> str:
+    if len(body) > LONGEST:
+        raise Unread(f"{endpoint.path} answered more than {LONGEST // 2**20} MiB")
     try:
         return body.decode()
     except UnicodeDecodeError as error:
-        raise Unread(f"the answer is no text: {error.reason}") from error
+        raise Unread(f"{endpoint.path} answered what is no text: {error.reason}") from error

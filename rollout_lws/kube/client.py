@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from rollout_lws.errors import ApiError, NotLeading, Unreachable
 from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
-from rollout_lws.kube.transport import Transport
+from rollout_lws.kube.transport import Answer, Transport
 from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.go_json import encoded
 from rollout_lws.objects.json_patch import is_stale, operations
@@ -92,13 +92,18 @@ class Client:
         """One object's JSON; ApiError 404 when it does not exist."""
         return await self._read(Permission("get", resource, namespace), resource.path(namespace, name), {})
 
-    async def proxied(self, namespace: str, pod: str, port: int, path: str, seconds: float) -> bytes:
+    async def proxied(
+        self, namespace: str, pod: str, port: int, path: str, *, accept: str, seconds: float, limit: int
+    ) -> Answer:
         """What a pod answers to GET ``path``, through the API server, which adds its own refusals: 503 of a pod that
-        does not answer. Not repeated.
+        does not answer. Below 400 it is returned as it came, a redirect among them, with the first ``limit`` bytes. Not
+        repeated.
         """
         permission = Permission("get", PODS, namespace, "proxy")
         behind = PODS.path(namespace, f"{pod}:{port}", "proxy") + path
-        return await self._call(permission, "GET", behind, {}, None, _JSON, seconds)
+        return await self._told(
+            permission, self._transport.foreign(behind, accept=accept, timeout=seconds, limit=limit)
+        )
 
     async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
         """One page of a list, according to the parameters (labelSelector, limit, continue …)."""
@@ -191,20 +196,24 @@ class Client:
         params: Mapping[str, str],
         body: bytes | None,
         content_type: str,
-        seconds: float | None = None,
     ) -> bytes:
         guard = None if method == "GET" else self._fence.check
+        asked = self._transport.request(
+            method,
+            path,
+            params=params,
+            body=body,
+            content_type=content_type,
+            timeout=self._timeout,
+            guard=guard,
+        )
+        return (await self._told(permission, asked)).body
+
+    async def _told(self, permission: Permission, asked: Awaitable[Answer]) -> Answer:
+        """The answer, which is observed; ApiError for a refusal."""
         started, code = asyncio.get_running_loop().time(), 0
         try:
-            answer = await self._transport.request(
-                method,
-                path,
-                params=params,
-                body=body,
-                content_type=content_type,
-                timeout=self._timeout if seconds is None else seconds,
-                guard=guard,
-            )
+            answer = await asked
             code = answer.status
         except NotLeading:
             raise
@@ -218,7 +227,7 @@ class Client:
         self.denials.answered(permission, error)
         if error is not None:
             raise error
-        return answer.body
+        return answer
 
 
 def understood(decode: Callable[[bytes], T], answer: bytes, write: Write) -> T:

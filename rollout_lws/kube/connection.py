@@ -20,6 +20,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.client.rest import RESTClientObject
 
 from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.kube.bounded import at_most
 from rollout_lws.kube.login import Login, configured, why
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard
@@ -110,6 +111,30 @@ class Connection:
                 return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
         except _NO_ANSWER as error:
             raise Unreachable(f"{method} {path}: no answer ({why(error, self._configuration)})") from error
+
+    async def foreign(
+        self,
+        path: str,
+        *,
+        accept: str,
+        timeout: float,  # noqa: ASYNC109 - a property of the connection, not of the caller's scope
+        limit: int,
+    ) -> HttpAnswer:
+        own = [each for each in await self._headers(None) if each[0] != "accept"]
+        try:
+            async with self._session.get(
+                self._configuration.host.rstrip("/") + path,
+                headers=[*own, ("accept", accept), ("accept-encoding", "identity")],
+                timeout=aiohttp.ClientTimeout(total=timeout),
+                allow_redirects=False,
+                auto_decompress=False,
+                **self._wire,
+            ) as response:
+                content = await at_most(response.content, limit)
+                self._look_at(response.status)
+                return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
+        except _NO_ANSWER as error:
+            raise Unreachable(f"GET {path}: no answer ({why(error, self._configuration)})") from error
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 from rollout_lws.errors import Unreachable
 from rollout_lws.sandbox.apiserver import ApiServer
@@ -34,11 +35,27 @@ class DirectTransport:
         if guard is not None:
             guard()
         asked = Request(method, path, params, {"content-type": content_type}, body or b"")
+        return await self._answered(asked, timeout)
+
+    async def foreign(
+        self,
+        path: str,
+        *,
+        accept: str,
+        timeout: float,  # noqa: ASYNC109 - the interface of the client's transports
+        limit: int,
+    ) -> Response:
+        """What a pod answers, at most ``limit`` bytes of it; Unreachable when none comes within ``timeout``."""
+        asked = Request("GET", path, {}, {"accept": accept, "accept-encoding": "identity"}, b"")
+        answer = await self._answered(asked, timeout)
+        return replace(answer, body=answer.body[:limit])
+
+    async def _answered(self, asked: Request, seconds: float) -> Response:
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 return await self._gate.answer(asked)
         except TimeoutError as late:
-            raise Unreachable(f"{method} {path} got no answer in {timeout:g} s") from late
+            raise Unreachable(f"{asked.method} {asked.path} got no answer in {seconds:g} s") from late
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float

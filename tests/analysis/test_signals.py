@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+from time import thread_time
 
-from rollout_lws.analysis.exposition import NotAnExposition, parse
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from rollout_lws.analysis.exposition import MOST_CHARACTERS, MOST_LINES, MOST_WANTED, NotAnExposition, parse
 from rollout_lws.analysis.kinds import MEASURES, Engine, Signal, words
-from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Trouble, Work
+from rollout_lws.analysis.readings import MOST_EDGES, Counts, Histogram, Level, Nothing, Read, Trouble, Work
 from rollout_lws.analysis.signals import SOURCES, engines, families, read
 
 VLLM = """\
@@ -66,17 +70,20 @@ dynamo_frontend_requests_total{model="m",status="error",error_type="validation"}
         (VLLM, Signal.DEGENERATE, Counts(2, 100)),
         (VLLM, Signal.PREFIX_CACHE_HITS, Counts(70, 100)),
         (VLLM, Signal.PREEMPTIONS, Counts(1, 100)),
-        (VLLM, Signal.RUNNING_REQUESTS, Level(5)),
-        (VLLM, Signal.QUEUE_LENGTH, Level(4)),
-        (VLLM, Signal.KV_CACHE_USAGE, Level(0.6)),
+        (VLLM, Signal.RUNNING_REQUESTS, Level(5, running=5, completed=100)),
+        (VLLM, Signal.QUEUE_LENGTH, Level(4, running=5, completed=100)),
+        (VLLM, Signal.KV_CACHE_USAGE, Level(0.6, running=5, completed=100)),
         (VLLM, Signal.STALLED, Work(5, 4000)),
         (VLLM, Signal.INTER_TOKEN_LATENCY, Nothing()),
-        (SGLANG, Signal.RUNNING_REQUESTS, Level(7)),
-        (SGLANG, Signal.QUEUE_LENGTH, Level(1)),
+        (SGLANG, Signal.RUNNING_REQUESTS, Level(7, running=7, completed=50)),
+        (SGLANG, Signal.QUEUE_LENGTH, Level(1, running=7, completed=50)),
         (SGLANG, Signal.ERROR_RATE, Counts(2, 50)),
         (SGLANG, Signal.REQUEST_LATENCY, Histogram((2.0,), (40, 10))),
         (SGLANG, Signal.TIME_TO_FIRST_TOKEN, Nothing()),
         (DYNAMO, Signal.ERROR_RATE, Counts(4, 100)),
+        (DYNAMO, Signal.RUNNING_REQUESTS, Level(1, running=1, completed=100)),
+        ("tgi_queue_size 2\ntgi_request_count 9\n", Signal.QUEUE_LENGTH, Level(2, completed=9)),
+        ("vllm:num_requests_waiting 2\nvllm:num_requests_running NaN\n", Signal.QUEUE_LENGTH, Level(2)),
         # Answers of a server that is another one, or whose names have changed.
         ("", Signal.ERROR_RATE, None),
         ("go_goroutines 8\n", Signal.TIME_TO_FIRST_TOKEN, None),
@@ -88,7 +95,9 @@ def test_what_is_read(text: str, signal: Signal, expected: Read | None) -> None:
     if expected is None:
         assert isinstance(found, Trouble) and "is exposed" in found.why
     elif isinstance(expected, Level):
-        assert isinstance(found, Level) and found.value == pytest.approx(expected.value)
+        assert isinstance(found, Level)
+        assert replace(found, value=0) == replace(expected, value=0)
+        assert found.value == pytest.approx(expected.value)
     else:
         assert found == expected
 
@@ -104,7 +113,7 @@ def test_the_names_of_before_are_known() -> None:
 def test_an_engine_that_is_named_is_the_only_one_asked() -> None:
     asked = Signal.RUNNING_REQUESTS
     text = VLLM + SGLANG
-    assert read(asked, parse(text, families(asked)), Engine.SGLANG) == Level(7)
+    assert read(asked, parse(text, families(asked)), Engine.SGLANG) == Level(7, running=7, completed=50)
     assert read(asked, parse(VLLM, families(asked)), Engine.SGLANG) == Trouble(
         "none of sglang:num_running_reqs is exposed"
     )
@@ -156,9 +165,87 @@ def test_a_broken_line_is_no_exposition(text: str) -> None:
         parse(text, families(Signal.RUNNING_REQUESTS))
 
 
+#: Lines as other servers write them: blanks, escapes, braces in a label, a time, an exemplar of OpenMetrics.
+ODD = r"""
+vllm:num_requests_running{} 1
+vllm:num_requests_running 2 1700000000000
+vllm:num_requests_running { engine = "0" , model_name = "m", } 3
+vllm:num_requests_running{model_name="a{b},le=",engine="1"} 4e0
+vllm:num_requests_running{engine="2"}5
+vllm:num_requests_running_max{engine="2"} 6
+"""
+
+
+@pytest.mark.parametrize("text", [VLLM, SGLANG, DYNAMO, ODD])
+def test_samples_are_those_that_prometheus_reads(text: str) -> None:
+    everything = frozenset().union(*(families(signal) for signal in Signal))
+    names = everything | {f"{name}_bucket" for name in everything}
+    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    known = {name: [(each.labels, each.value) for each in samples if each.name == name] for name in names}
+    found = parse(text, everything).samples
+    assert {name: [(each.labels, each.value) for each in of] for name, of in found.items()} == {
+        name: of for name, of in known.items() if of
+    }
+
+
+def test_exemplars_and_line_ends_of_others_do_not_matter() -> None:
+    text = 'vllm:num_requests_running{a="b"} 3 1700.5 # {trace_id="x"} 0.67 1700.5\r\n'
+    assert read(Signal.RUNNING_REQUESTS, parse(text, families(Signal.RUNNING_REQUESTS))) == Level(3, running=3)
+
+
+EDGE = 'vllm:e2e_request_latency_seconds_bucket{{engine="0",le="{}",model_name="m"}} 3\n'
+LABELS = "vllm:e2e_request_latency_seconds{{{}}} 1\n"
+OTHER_LINE = "vllm:e2e_request_latency_second_other 3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\n" * (4 * 2**20), f"more than {MOST_LINES:,} lines"),
+        ("vllm:num_requests_running 1\n" * (MOST_WANTED + 1), f"more than {MOST_WANTED:,} lines"),
+        (f"vllm:num_requests_running {'1' * MOST_CHARACTERS}\n", f"{MOST_CHARACTERS // 1024} KiB"),
+    ],
+)
+def test_an_answer_with_more_than_any_server_tells_is_not_read(text: str, why: str) -> None:
+    with pytest.raises(NotAnExposition, match=why):
+        parse(text, families(Signal.RUNNING_REQUESTS))
+
+
+def test_a_histogram_with_thousands_of_edges_is_not_judged() -> None:
+    text = "".join(map(EDGE.format, range(MOST_EDGES + 1)))
+    found = read(Signal.REQUEST_LATENCY, parse(text, families(Signal.REQUEST_LATENCY)))
+    assert found == Trouble(f"its histogram has more than {MOST_EDGES} edges")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OTHER_LINE * (MOST_LINES - MOST_WANTED) + "".join(map(EDGE.format, range(MOST_WANTED))),
+        OTHER_LINE * MOST_LINES,
+        LABELS.format('a="",' * (MOST_CHARACTERS // 6)),
+        LABELS.format('a="",' * (4 * 2**20 // 5)),
+        EDGE.format(1) * (4 * 2**20 // len(EDGE)),
+    ],
+    ids=["as-much-as-is-read", "other-lines", "labels", "one-line", "as-much-as-is-sent"],
+)
+def test_no_answer_takes_long_to_look_at(text: str) -> None:
+    """Some 50 ms at most, of a processor that does nothing else; a whole answer of 4 MiB took 900 ms."""
+    asked = frozenset().union(*(families(signal) for signal in Signal))
+    began = thread_time()
+    try:
+        read(Signal.REQUEST_LATENCY, parse(text, asked))
+    except NotAnExposition as error:
+        assert "more than" in str(error)
+    assert thread_time() - began < 0.25
+
+
 def test_what_is_not_asked_for_is_not_read() -> None:
     found = parse("<html>\n" + VLLM + "broken{ line\n", families(Signal.QUEUE_LENGTH, Engine.VLLM))
-    assert found.samples.keys() == {"vllm:num_requests_running", "vllm:num_requests_waiting"}
+    assert found.samples.keys() == {
+        "vllm:num_requests_running",
+        "vllm:num_requests_waiting",
+        "vllm:request_success_total",
+    }
 
 
 def test_each_signal_has_words_a_measure_and_an_engine() -> None:

@@ -22,6 +22,10 @@ FIRST = Criterion(Signal.TIME_TO_FIRST_TOKEN, limit=1.0, window=300)
 ERRORS = Criterion(Signal.ERROR_RATE, limit=0.02, window=300)
 QUEUE = Criterion(Signal.QUEUE_LENGTH, limit=8.0, window=300)
 HITS = Criterion(Signal.PREFIX_CACHE_HITS, limit=0.5, at_least=True, window=300)
+CACHE = Criterion(Signal.KV_CACHE_USAGE, limit=0.9, window=300)
+RUNNING = Criterion(Signal.RUNNING_REQUESTS, limit=8.0, window=300)
+FEW_RUNNING = Criterion(Signal.RUNNING_REQUESTS, limit=1.0, at_least=True, window=300)
+RETRACTED = Criterion(Signal.PREEMPTIONS, limit=1.0, window=300)
 STALL = Criterion(Signal.STALLED, limit=60.0, window=300)
 
 #: What one pod, or several, answer in a round.
@@ -31,6 +35,11 @@ Told = Callable[[int], dict[str, Read]]
 def fast(number: int, slow: int = 1, each: int = 60) -> Histogram:
     """So many requests a round, of which ``slow`` took longer than a second."""
     return Histogram(EDGES, ((each - slow) * number, 0, slow * number, 0))
+
+
+def busy(value: float) -> Level:
+    """A gauge of a pod that runs requests."""
+    return Level(value, running=1)
 
 
 def one(read: Callable[[int], Read]) -> Told:
@@ -77,12 +86,24 @@ def comes_late(number: int) -> dict[str, Read]:
         (ERRORS, one(lambda number: Counts(6 * number, 60 * number)), Verdict.FAILED),
         (HITS, one(lambda number: Counts(45 * number, 60 * number)), Verdict.PASSED),
         (HITS, one(lambda number: Counts(15 * number, 60 * number)), Verdict.FAILED),
-        (QUEUE, one(lambda _: Level(2)), Verdict.PASSED),
+        (QUEUE, one(lambda _: busy(2)), Verdict.PASSED),
+        (QUEUE, one(lambda _: busy(20)), Verdict.FAILED),
+        # A queue that is too long is one, though nothing comes of it.
         (QUEUE, one(lambda _: Level(20)), Verdict.FAILED),
+        (QUEUE, one(lambda number: Level(0, completed=number // 20)), Verdict.PASSED),
         (STALL, one(lambda number: Work(3, 100 * number)), Verdict.PASSED),
         (STALL, one(lambda number: Work(3, 100 * min(number, 5))), Verdict.FAILED),
         # One without requests neither stands still nor has shown that it works.
         (STALL, one(lambda _: Work(0, 100)), Verdict.INCONCLUSIVE),
+        # Nor one whose queue is short, since it has none, whatever its pod has completed before.
+        (QUEUE, one(lambda _: Level(0, completed=900)), Verdict.INCONCLUSIVE),
+        (QUEUE, one(lambda number: Level(0, completed=900 if number < 9 else 0)), Verdict.INCONCLUSIVE),
+        (CACHE, one(lambda _: Level(0)), Verdict.INCONCLUSIVE),
+        (RUNNING, one(lambda _: Level(0)), Verdict.INCONCLUSIVE),
+        (FEW_RUNNING, one(lambda _: Level(0)), Verdict.INCONCLUSIVE),
+        (FEW_RUNNING, one(lambda number: Level(0, completed=9 * number)), Verdict.FAILED),
+        (RETRACTED, one(lambda _: Level(0)), Verdict.INCONCLUSIVE),
+        (HITS, one(lambda _: Counts(0, 0)), Verdict.INCONCLUSIVE),
         # Nothing that is missing is a verdict.
         (FIRST, one(lambda _: fast(0)), Verdict.INCONCLUSIVE),
         (FIRST, one(lambda _: fast(7)), Verdict.INCONCLUSIVE),
@@ -198,10 +219,19 @@ def test_one_pod_that_stands_still_is_found_among_many(pods: int) -> None:
 def test_a_multiple_of_nothing_is_no_limit() -> None:
     """Stable has had no queue: a single request that waits is not too many."""
     compared = replace(QUEUE, limit=None, to_stable=1.2)
-    one_waits = one(lambda number: Level(1 if number == 3 else 0))
-    assert played(compared, one_waits, one(lambda _: Level(0))).verdict is Verdict.INCONCLUSIVE
-    assert played(compared, one(lambda _: Level(9)), one(lambda _: Level(4))).verdict is Verdict.FAILED
-    assert played(compared, one(lambda _: Level(4)), one(lambda _: Level(4))).verdict is Verdict.PASSED
+    one_waits = one(lambda number: busy(1 if number == 3 else 0))
+    assert played(compared, one_waits, one(lambda _: busy(0))).verdict is Verdict.INCONCLUSIVE
+    assert played(compared, one(lambda _: busy(9)), one(lambda _: busy(4))).verdict is Verdict.FAILED
+    assert played(compared, one(lambda _: busy(4)), one(lambda _: busy(4))).verdict is Verdict.PASSED
+
+
+def test_a_stable_version_without_requests_is_nothing_to_compare_with() -> None:
+    compared = replace(CACHE, limit=None, to_stable=1.2)
+    new = one(lambda _: busy(0.3))
+    for told in (one(lambda _: Level(0.3)), one(lambda _: Level(0.3, completed=900))):
+        assert played(compared, new, told).verdict is Verdict.INCONCLUSIVE
+    assert played(compared, one(lambda _: Level(0.3)), new).verdict is Verdict.INCONCLUSIVE
+    assert played(compared, new, new).verdict is Verdict.PASSED
 
 
 def test_preemptions_of_a_few_requests_say_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
-from rollout_lws.controller.measuring import AT_ONCE, PodFigures
+from rollout_lws.controller.measuring import AT_ONCE, AT_ONCE_OF_ONE, PodFigures
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import Unread
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
@@ -156,10 +156,22 @@ async def test_a_bug_costs_one_rollout_a_round_and_the_others_nothing(shell: She
 
 async def test_so_many_pods_are_asked_at_once_and_no_more(shell: Shell) -> None:
     shell.pods.seconds = 1.0
-    names = [f"p{number}" for number in range(3 * AT_ONCE)]
-    await shell.measuring.want(A, (asks("queue", *names),))
+    for number in range(6):
+        names = [f"p{number}-{each}" for each in range(AT_ONCE_OF_ONE)]
+        await shell.measuring.want(("default", f"r{number}"), (asks("queue", *names),))
     await asyncio.sleep(5)
-    assert (len(shell.pods.asked), shell.pods.most) == (3 * AT_ONCE, AT_ONCE)
+    assert (len(shell.pods.asked), shell.pods.most) == (6 * AT_ONCE_OF_ONE, AT_ONCE)
+
+
+async def test_a_rollout_whose_pods_hang_leaves_room_for_the_others(shell: Shell) -> None:
+    shell.pods.seconds = 5.0
+    await shell.measuring.want(A, (asks("queue", *(f"p{each}" for each in range(500))),))
+    await asyncio.sleep(1)
+    assert shell.pods.most == AT_ONCE_OF_ONE < AT_ONCE
+    shell.pods.seconds = 0.0
+    await shell.measuring.want(B, (asks("queue", "q"),))
+    await asyncio.sleep(0.1)
+    assert shell.woken == [B]
 
 
 async def test_rounds_that_take_long_follow_one_another(shell: Shell) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,9 +16,14 @@ from rollout_lws.controller import scraping
 from rollout_lws.controller.scraping import LONGEST, PodScraper, ProxyScraper, Unread
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.rollout.decision import Endpoint
+from tests.kube.fakes import Reply
 
 POD = Endpoint("uid", "llama-0", "10.0.0.7", 8000, "/metrics")
 TEXT = "text/plain"
+
+#: Some kilobytes, which unpack to 40 MiB.
+ENDLESS = gzip.compress(b"a 1\n" * (10 * 2**20))
+PACKED = {"content-type": "text/plain", "content-encoding": "gzip"}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -57,9 +64,10 @@ async def test_metrics_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: web.Response(status=500, text="a 1\n"), "/metrics answered 500"),
         (lambda: web.Response(text="<html>", content_type="text/html"), "answered text/html, not Prometheus' text"),
         (lambda: web.Response(text="{}", content_type="application/json"), "answered application/json"),
-        (lambda: web.Response(status=302, headers={"location": "/other"}), "/metrics answered 302"),
+        (lambda: web.Response(status=302, headers={"location": "/other"}), "/metrics answered 302: name in spec"),
+        (lambda: web.Response(body=ENDLESS, headers=PACKED), "/metrics answered gzip, which was not asked for"),
         (lambda: web.Response(body=b"\xff\xfe", content_type=TEXT), "is no text"),
-        (lambda: web.Response(body=b"a 1\n" * (LONGEST // 4 + 1), content_type=TEXT), "longer than 4 MiB"),
+        (lambda: web.Response(body=b"a 1\n" * (LONGEST // 4 + 1), content_type=TEXT), "more than 4 MiB"),
     ],
 )
 async def test_other_answers(response: Callable[[], web.Response], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,14 +157,15 @@ async def test_a_path_that_would_lead_elsewhere_is_not_asked(path: str) -> None:
 class _Client:
     """An API server that answers so, or fails so."""
 
-    def __init__(self, answer: bytes | Exception) -> None:
+    def __init__(self, answer: bytes | Exception | Reply) -> None:
         self._answer = answer
 
-    async def proxied(self, namespace: str, pod: str, port: int, path: str, seconds: float) -> bytes:
+    async def proxied(self, namespace: str, pod: str, port: int, path: str, **bounds: Any) -> Reply:
         assert (namespace, pod, port, path) == ("prod", "llama-0", 8000, "/metrics")
         if isinstance(self._answer, Exception):
             raise self._answer
-        return self._answer
+        answer = self._answer if isinstance(self._answer, Reply) else Reply(200, self._answer, {"content-type": TEXT})
+        return replace(answer, body=answer.body[: bounds["limit"]])
 
 
 DENIED = ApiError(403, "Forbidden", 'User "x" cannot get resource "pods/proxy" in API group "" in the namespace "prod"')
@@ -171,9 +180,13 @@ DENIED = ApiError(403, "Forbidden", 'User "x" cannot get resource "pods/proxy" i
         (Unreachable("no"), "no answer in 5 s"),
         (b"a 1\n" * (LONGEST // 4 + 1), "more than 4 MiB"),
         (b"\xff", "is no text"),
+        (Reply(302, b"", {"location": "https://elsewhere"}), "/metrics answered 302: name in spec"),
+        (Reply(204, b""), "/metrics answered 204"),
+        (Reply(200, b"<html>", {"content-type": "text/html"}), "/metrics answered text/html"),
+        (Reply(200, ENDLESS, PACKED), "/metrics answered gzip, which was not asked for"),
     ],
 )
-async def test_answers_through_the_api_server(answer: bytes | Exception, why: str) -> None:
+async def test_answers_through_the_api_server(answer: bytes | Exception | Reply, why: str) -> None:
     with pytest.raises(Unread, match=why):
         await ProxyScraper(_Client(answer)).metrics("prod", POD)  # type: ignore[arg-type]
 

@@ -273,6 +273,22 @@ async def test_a_queue_that_is_too_long(world: MeasuredWorld) -> None:
     assert gate(world, "queue")["message"] == "waiting requests 20, at most 8: the mean of 21"
 
 
+@pytest.mark.parametrize(
+    "metric", [{"signal": "QueueLength", "max": "8"}, {"signal": "RunningRequests", "maxToStable": "120%"}]
+)
+async def test_a_version_that_no_request_has_reached_has_no_short_queue(
+    world: MeasuredWorld, metric: dict[str, Any]
+) -> None:
+    idle = {**WELL, "requests-per-second": "0", "running": "0"}
+    await released(world, idle, {"name": "queue", "metric": metric}, onFailure="Abort")
+    await world.until_state("Stalled", 3600)
+    told = gate(world, "queue")
+    assert (told["result"], told["message"]) == (
+        "Inconclusive",
+        "no request has reached the new version while it was measured",
+    )
+
+
 async def test_a_plan_that_is_shortened_while_it_is_paused_is_measured_no_more(world: MeasuredWorld) -> None:
     await released(world, WELL, FIRST_TOKEN, pause={})
     await world.until_state("Analyzing")

@@ -53,9 +53,13 @@ def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> st
         return "the new version has no ready group to measure"
     if trial.new.silent():
         return f"no pod of the new version exposes {words(criterion.signal)} yet: no request has reached it"
+    if criterion.measure in (Measure.MEAN, Measure.STALL):
+        sides = (("new", trial.new), ("stable", trial.stable)) if criterion.compared else (("new", trial.new),)
+        idle = [side for side, counted in sides if not counted.reached()]
+        return f"no request has reached the {idle[0]} version while it was measured" if idle else ""
     samples, stable = trial.figures.samples, trial.figures.stable_samples
     fewest = samples if stable is None else min(samples, stable)
-    if criterion.measure in (Measure.LATENCY, Measure.SHARE) and fewest < criterion.min_samples:
+    if fewest < criterion.min_samples:
         side = "the new version" if samples == fewest else "the stable version"
         return f"{side} completed {fewest:,.0f} requests, and {criterion.min_samples:,} are the least"
     return ""

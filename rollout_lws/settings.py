@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.origins import Origin
 
 #: The Lease of the controller's leader election.
 DEFAULT_LEASE = "rollout-lws-controller"
@@ -17,6 +18,8 @@ DEFAULT_GUARD = "rollout-lws-guard"
 LOG_FORMATS = ("text", "json")
 #: Ways to the metrics of pods.
 SCRAPE_THROUGH = ("pods", "api-server")
+#: What queries of gates may read.
+GATE_QUERIES = ("namespace", "any")
 #: Seconds between two rounds of measurements.
 SCRAPE_EVERY = 15.0
 
@@ -131,11 +134,20 @@ class Settings:
     metrics: Address | None = None
     scrape_through: str = "pods"
     scrape_every: float = SCRAPE_EVERY
+    gate_addresses: tuple[str, ...] = ()
+    prometheus: str = ""
+    gate_queries: str = "namespace"
     log_format: str = "text"
     kubeconfig: str | None = None
     context: str | None = None
     election: Election | None = None
     guard: Guard | None = None
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        """Servers that gates may ask by address."""
+        urls = (*self.gate_addresses, *((self.prometheus,) if self.prometheus else ()))
+        return frozenset(found for found in map(Origin.of, urls) if found is not None)
 
     def __post_init__(self) -> None:
         check_api_group(self.api_group)
@@ -150,5 +162,11 @@ class Settings:
             raise UsageError(
                 f"--scrape-through {self.scrape_through!r} is not known: use one of {', '.join(SCRAPE_THROUGH)}"
             )
+        if self.gate_queries not in GATE_QUERIES:
+            raise UsageError(f"--gate-queries {self.gate_queries!r} is not known: use one of {', '.join(GATE_QUERIES)}")
+        if self.prometheus:
+            Origin.parse(self.prometheus, "--prometheus")
+        for url in self.gate_addresses:
+            Origin.parse(url, "--gate-addresses")
         if self.log_format not in LOG_FORMATS:
             raise UsageError(f"--log-format {self.log_format!r} is not known: use one of {', '.join(LOG_FORMATS)}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Reading, Trouble, Work
+from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Reading, Same, Trouble, Work
 
 #: Slices that are kept; beyond, neighbours of a pod become one. A window of two hours has 480 of one pod.
 MOST_SLICES = 256
@@ -45,17 +45,23 @@ class Ledger:
     pods: Mapping[str, Seen] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
 
-    def after(self, now: float, reads: Mapping[str, Read]) -> Ledger:
-        """With one round of readings, of all pods that the version has now."""
-        pods, more = {}, []
+    def after(self, now: float, reads: Mapping[str, Read], times: Mapping[str, float] | None = None) -> Ledger:
+        """With one round of readings, of all pods that the version has now; ``times`` are those of readings that are
+        older than ``now``.
+        """
+        pods, more, at = {}, [], times or {}
         for pod, read in reads.items():
             before = self.pods.get(pod, Seen())
+            if isinstance(read, Same):
+                pods[pod] = before
+                continue
             if isinstance(read, Trouble):
                 pods[pod] = replace(before, trouble=read.why)
                 continue
             came = _came(before.read, read)
             stands = isinstance(came, Work) and came.running > 0 and came.tokens == 0
-            pods[pod] = Seen(read, now, before.still + now - before.at if stands else 0.0)
+            when = at.get(pod, now)
+            pods[pod] = Seen(read, when, before.still + when - before.at if stands else 0.0)
             if came is not None:
                 more.append(Slice(pod, came))
         return Ledger(pods, _fewer((*self.slices, *more)))

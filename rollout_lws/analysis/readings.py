@@ -181,7 +181,12 @@ class Trouble:
     why: str
 
 
-Read: TypeAlias = Reading | Nothing | Trouble
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Nothing newer is known of the pod than what was read before."""
+
+
+Read: TypeAlias = Reading | Nothing | Trouble | Same
 
 
 def histogram_of(buckets: Iterable[Sample]) -> Histogram | Trouble:

@@ -37,11 +37,16 @@ class Trial:
         """One that begins now."""
         return cls(criterion, now, now)
 
-    def after(self, now: float, new: Mapping[str, Read], stable: Mapping[str, Read]) -> Trial:
-        """With one round of readings of all pods that both versions have now, by uid."""
+    def after(
+        self, now: float, new: Mapping[str, Read], stable: Mapping[str, Read], times: Mapping[str, float] | None = None
+    ) -> Trial:
+        """With one round of readings of all pods that both versions have now, by uid; ``times`` are those of readings
+        that are older than ``now``.
+        """
         if self.verdict is not None:
             return self
-        counted = replace(self, last=now, new=self.new.after(now, new), stable=self.stable.after(now, stable))
+        ours, theirs = self.new.after(now, new, times), self.stable.after(now, stable, times)
+        counted = replace(self, last=now, new=ours, stable=theirs)
         return counted._looked()
 
     def ended(self) -> Trial:

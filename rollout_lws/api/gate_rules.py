@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import assert_never
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import engines
-from rollout_lws.api.gate_spec import Analysis, MetricGate, StepGate
+from rollout_lws.api.gate_spec import KINDS, Analysis, MetricGate, QueryGate, StepGate
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.words import GateStage
+from rollout_lws.prometheus import promql
+from rollout_lws.prometheus.poll import Query
+from rollout_lws.prometheus.scrapes import Prometheus
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 #: Gauges whose values are shares from 0 to 1.
 _SHARES = frozenset({Signal.KV_CACHE_USAGE})
 
@@ -32,6 +37,39 @@ def criterion(metric: MetricGate, gate: StepGate, analysis: Analysis) -> Criteri
     )
 
 
+def query(asked: QueryGate, gate: StepGate, analysis: Analysis) -> Query:
+    """What the query of a gate without problems asks."""
+    return Query(
+        prometheus=prometheus(analysis),
+        value=asked.prom_ql,
+        limit=_number(asked.max or asked.min) or 0.0,
+        at_least=asked.min is not None,
+        samples=asked.samples or "",
+        window=float(gate.seconds),
+        confidence=_number(asked.confidence) or 0.95,
+        min_samples=asked.min_samples if asked.min_samples is not None else 100,
+    )
+
+
+def prometheus(analysis: Analysis) -> Prometheus:
+    """The server that is asked, as the core knows it."""
+    source, secret = analysis.prometheus, analysis.prometheus.secret_key_ref
+    return Prometheus(
+        address=(source.address or "").rstrip("/"),
+        secret=secret.name if secret is not None else "",
+        key=secret.key if secret is not None else "",
+        matchers=tuple(sorted(source.matchers.items())),
+        pod_label=source.pod_label,
+    )
+
+
+def source_problems(analysis: Analysis, at: str) -> Iterator[Problem]:
+    """Everything wrong with where figures come from."""
+    for label in analysis.prometheus.matchers:
+        if not _LABEL.fullmatch(label):
+            yield Problem(f"{at}.prometheus.matchers", f"{label!r} is no name of a label")
+
+
 def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> Iterator[Problem]:
     """Everything wrong with the gates of a step, whose path is ``at``."""
     names = [gate.name for gate in gates]
@@ -48,15 +86,38 @@ def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> I
 
 
 def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
+    if len(gate.kinds) > 1:
+        yield Problem(at, f"a gate asks for one thing, and this one for {' and '.join(gate.kinds)}: make two of it")
+        return
     match gate.asked:
         case MetricGate() as metric:
             if gate.when is GateStage.BEFORE_TRAFFIC:
                 yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
             yield from _metric(metric, analysis, f"{at}.metric")
+        case QueryGate() as asked:
+            if gate.when is GateStage.BEFORE_TRAFFIC:
+                yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
+            yield from _query(asked, f"{at}.query")
         case None:
-            yield Problem(at, "it asks for nothing: give it a metric")
+            yield Problem(at, f"it asks for nothing: give it one of {', '.join(KINDS)}")
         case unknown:
             assert_never(unknown)
+
+
+def _query(asked: QueryGate, at: str) -> Iterator[Problem]:
+    if (asked.max is None) == (asked.min is None):
+        yield Problem(at, "exactly one of max, min must be set")
+    for name, text in {"promQL": asked.prom_ql, "samples": asked.samples}.items():
+        why = promql.problem(text) if text is not None else ""
+        if why:
+            yield Problem(f"{at}.{name}", why)
+    limit = _number(asked.max or asked.min)
+    if asked.samples is not None and limit is not None and not 0 < limit < 1:
+        name = "max" if asked.max is not None else "min"
+        yield Problem(f"{at}.{name}", "a share is between 0 and 1: give more than 0% and less than 100%")
+    for member, given in {"confidence": asked.confidence, "minSamples": asked.min_samples}.items():
+        if given is not None and asked.samples is None:
+            yield Problem(f"{at}.{member}", "it counts for shares only: give samples, or remove it")
 
 
 def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem]:

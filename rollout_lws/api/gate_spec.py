@@ -8,12 +8,14 @@ from pydantic import Field
 
 from rollout_lws.analysis.kinds import Engine, Signal
 from rollout_lws.api.base import Model
-from rollout_lws.api.words import GateStage
+from rollout_lws.api.words import FigureSource, GateStage
 
 #: A latency ("2s", "500ms"), a share ("2%"), or a number of a gauge ("8").
 LimitText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(ms|s|m|%)?$", max_length=16)]
 #: A multiple of stable's value, "120%".
 TimesText = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}%$", max_length=6)]
+#: A number ("0.01") or a share ("1%").
+NumberText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?%?$", max_length=20)]
 GateName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", min_length=1, max_length=63)]
 
 
@@ -36,8 +38,31 @@ class MetricGate(Model):
     """Completed requests of each version below which nothing is judged; 100 by default."""
 
 
+class QueryGate(Model):
+    """PromQL of the user's own, asked of Prometheus; exactly one of max and min."""
+
+    prom_ql: Annotated[str, Field(alias="promQL", min_length=1, max_length=4096)]
+    """The query, with placeholders: {{new}}, {{stable}} (matchers of the versions' pods), {{window}}, {{namespace}},
+    {{pods.new}}, {{pods.stable}}. Its value is one number."""
+    samples: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """A query for the number of which the value is a share; without it the value is judged once, at the window's end.
+    """
+    max: NumberText | None = None
+    """The most, "0.01" or "1%"."""
+    min: NumberText | None = None
+    """The least."""
+    confidence: Annotated[str, Field(pattern=r"^[5-9][0-9]%$", max_length=3)] | None = None
+    """How sure a verdict has to be, 50% to 99%; 95% by default. Of shares only."""
+    min_samples: Annotated[int, Field(ge=10, le=1_000_000)] | None = None
+    """Samples below which nothing is judged; 100 by default. Of shares only."""
+
+
 #: Kinds of gates.
-Ask: TypeAlias = MetricGate
+Ask: TypeAlias = MetricGate | QueryGate
+
+
+#: Members of a gate that are its kind.
+KINDS = ("metric", "query")
 
 
 class StepGate(Model):
@@ -49,6 +74,8 @@ class StepGate(Model):
     """DuringStep: once the step's traffic is routed; BeforeTraffic: once its groups are ready, before any of it is."""
     metric: MetricGate | None = None
     """A signal of the model servers."""
+    query: QueryGate | None = None
+    """PromQL of the user's own."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
     """Seconds, at least, of which the figures come, from when the step's traffic is routed; 300 by default."""
     deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
@@ -57,7 +84,12 @@ class StepGate(Model):
     @property
     def asked(self) -> Ask | None:
         """What it asks for: the one member of a kind that is set; None in a gate that has none."""
-        return self.metric
+        return self.metric or self.query
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the members of a kind that are set; of a gate without problems it is one."""
+        return tuple(name for name in KINDS if getattr(self, name) is not None)
 
     @property
     def seconds(self) -> int:
@@ -79,10 +111,36 @@ class PodMetrics(Model):
     """Path of the metrics; /metrics by default."""
 
 
+class SecretKey(Model):
+    """A key of a Secret in the Rollout's namespace, which is labelled rollouts.kruise.io/gates: "true"."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """Name of the Secret."""
+    key: Annotated[str, Field(min_length=1, max_length=253)]
+    """The key."""
+
+
+class PrometheusSource(Model):
+    """A Prometheus that scrapes the model servers."""
+
+    address: Annotated[str, Field(pattern=r"^https?://[^\s?#@]+$", max_length=512)] | None = None
+    """Its URL, which the controller's --gate-addresses allow; by default the controller's --prometheus."""
+    secret_key_ref: SecretKey | None = None
+    """Sent as a bearer token."""
+    matchers: Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(default_factory=dict, max_length=16)]
+    """Labels that all series have, such as the cluster's."""
+    pod_label: Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=128)] = "pod"
+    """Label that names the pod; pod by default."""
+
+
 class Analysis(Model):
     """Where figures of gates come from."""
 
+    from_: Annotated[FigureSource, Field(alias="from")] = FigureSource.PODS
+    """Pods (default): the leader pods' own metrics; Prometheus: what it has scraped of them."""
     pods: PodMetrics = PodMetrics()
     """The leader pods' own metrics."""
+    prometheus: PrometheusSource = PrometheusSource()
+    """The Prometheus that figures come from, and that queries are asked of."""
     engine: Engine | None = None
     """The model server; by default the one whose metrics are exposed."""

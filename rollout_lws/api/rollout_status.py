@@ -215,6 +215,8 @@ class GateRecord(Model):
     """The same of the stable version; absent unless the limit depends on it."""
     message: str | None = None
     """Why, in a sentence."""
+    query: str | None = None
+    """The query as it was last sent, of a gate that asks one."""
     by: str | None = None
     """Who skipped it."""
 

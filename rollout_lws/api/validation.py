@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api.expressions import unclosed
-from rollout_lws.api.gate_rules import gate_problems
+from rollout_lws.api.gate_rules import gate_problems, source_problems
 from rollout_lws.api.gate_spec import Analysis
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
@@ -39,6 +39,7 @@ def each_problem(spec: RolloutSpec) -> Iterator[Problem]:
             yield Problem(
                 "spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field"
             )
+    yield from source_problems(strategy.source, "spec.strategy.analysis")
     if strategy.canary is not None:
         yield from _style(strategy.canary, strategy.source, "spec.strategy.canary")
         yield from _capacity(strategy.canary, "spec.strategy.canary")

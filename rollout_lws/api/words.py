@@ -98,6 +98,13 @@ class ActionType(StrEnum):
     SKIP_GATE = "SkipGate"
 
 
+class FigureSource(StrEnum):
+    """Where figures of model servers come from."""
+
+    PODS = "Pods"
+    PROMETHEUS = "Prometheus"
+
+
 class GateStage(StrEnum):
     """When in a step a gate is asked."""
 

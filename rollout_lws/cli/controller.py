@@ -9,7 +9,16 @@ import click
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
-from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, SCRAPE_THROUGH, Address, Election, Guard, Settings
+from rollout_lws.settings import (
+    DEFAULT_LEASE,
+    GATE_QUERIES,
+    LOG_FORMATS,
+    SCRAPE_THROUGH,
+    Address,
+    Election,
+    Guard,
+    Settings,
+)
 
 
 @click.command()
@@ -29,6 +38,17 @@ from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, SCRAPE_THROUGH, Add
     default="pods",
     show_default=True,
     help="How gates reach the metrics of pods.",
+)
+@click.option("--prometheus", default="", metavar="URL", help="Prometheus of Rollouts that name none.")
+@click.option(
+    "--gate-addresses", multiple=True, metavar="URL", help="A server that Rollouts may name in gates; repeatable."
+)
+@click.option(
+    "--gate-queries",
+    type=click.Choice(GATE_QUERIES),
+    default="namespace",
+    show_default=True,
+    help="What PromQL of gates may read: series of the Rollout's namespace, or any.",
 )
 @click.option(
     "--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Form of log lines."
@@ -64,6 +84,9 @@ def controller(
     metrics_bind_address: str,
     health_probe_bind_address: str,
     scrape_through: str,
+    prometheus: str,
+    gate_addresses: tuple[str, ...],
+    gate_queries: str,
     log_format: str,
     leader_elect: bool,
     leader_elect_resource_namespace: str | None,
@@ -93,6 +116,9 @@ def controller(
             health=Address.parse(health_probe_bind_address, "--health-probe-bind-address"),
             metrics=Address.parse(metrics_bind_address, "--metrics-bind-address"),
             scrape_through=scrape_through,
+            prometheus=prometheus.rstrip("/"),
+            gate_addresses=gate_addresses,
+            gate_queries=gate_queries,
             log_format=log_format,
             kubeconfig=kubeconfig or before.get("kubeconfig"),
             context=context or before.get("context"),

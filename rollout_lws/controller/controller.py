@@ -17,8 +17,10 @@ from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
 from rollout_lws.controller.measuring import PodFigures
 from rollout_lws.controller.on_demand_watches import EXPLAINING, OnDemandWatches, end, kind_of, pods_of, slices_of
+from rollout_lws.controller.prometheus_client import PrometheusClient
+from rollout_lws.controller.prometheus_sources import PrometheusFigures, PrometheusQueries
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.rounds import Measuring
+from rollout_lws.controller.rounds import Measuring, Source
 from rollout_lws.controller.scraping import PodScraper, ProxyScraper
 from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck
 from rollout_lws.controller.startup_metrics import StartupMetrics
@@ -81,7 +83,13 @@ class Controller:
         )
         self._definitions.on_change(self._all_again)
         scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
-        sources = [PodFigures(scraper, settings.scrape_every)]
+        prometheus = PrometheusClient(client, clock, settings.origins, settings.prometheus)
+        every = settings.scrape_every
+        sources: list[Source] = [
+            PodFigures(scraper, every),
+            PrometheusFigures(prometheus, clock, every),
+            PrometheusQueries(prometheus, clock, every, confine=settings.gate_queries == "namespace"),
+        ]
         self._measuring = Measuring(sources, clock, self._start, self._wake)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
         self._workers = settings.workers

@@ -13,6 +13,8 @@ from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import FieldReference, SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
+from rollout_lws.prometheus.poll import Poll, Query
+from rollout_lws.prometheus.scrapes import Prometheus
 from rollout_lws.rollout.reasons import Reason
 
 _T = TypeVar("_T")
@@ -66,9 +68,17 @@ class BestEffort:
     event: ReleaseEvent | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A criterion whose figures come from what ``prometheus`` has scraped."""
+
+    criterion: Criterion
+    prometheus: Prometheus
+
+
 #: What can be asked of a version, and what is answered.
-Asked: TypeAlias = Criterion
-Answered: TypeAlias = Trial
+Asked: TypeAlias = Criterion | Stored | Query
+Answered: TypeAlias = Trial | Poll
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +92,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a pod exposes its metrics; ``port`` 0 if its template declares none, ``address`` "" before it has one."""
+    """Where a pod exposes its metrics; ``port`` 0 if its template declares none, ``address`` "" before it has one.
+    ``ready_since`` is when its group became ready: before, a pod of its name may have been another one.
+    """
 
     uid: str
     pod: str
     address: str
     port: int
     path: str
+    ready_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:
 def _endpoints(found: Iterable[Group], version: Version | None, asked: PodMetrics) -> tuple[Endpoint, ...]:
     """Of the leaders of groups that are ready as a whole: the others get no requests, or should not."""
     port = metrics_port(version.leader_template, asked.port) if version is not None else 0
-    pods = (group.leader for group in found if group.ready_since is not None)
+    ready = ((group.leader, group.ready_since) for group in found if group.ready_since is not None)
     return tuple(
-        Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, port, asked.path)
-        for pod in sorted(pods, key=lambda pod: pod.metadata.name)
+        Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, port, asked.path, since)
+        for pod, since in sorted(ready, key=lambda each: each[0].metadata.name)
     )
 
 

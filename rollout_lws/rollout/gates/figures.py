@@ -110,14 +110,15 @@ def _text(criterion: Criterion, value: float | None) -> str | None:
         return None
     match criterion.measure:
         case Measure.LATENCY | Measure.STALL:
-            return f"{_digits(value)}s" if value >= 1 else f"{_digits(1000 * value)}ms"
+            return f"{digits(value)}s" if value >= 1 else f"{digits(1000 * value)}ms"
         case Measure.SHARE:
-            return f"{_digits(100 * value)}%"
+            return f"{digits(100 * value)}%"
         case Measure.MEAN:
-            return f"{_digits(100 * value)}%" if criterion.signal is Signal.KV_CACHE_USAGE else _digits(value)
+            return f"{digits(100 * value)}%" if criterion.signal is Signal.KV_CACHE_USAGE else digits(value)
         case unknown:
             assert_never(unknown)
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
+    """A number, three digits of it."""
     return f"{float(f'{value:.3g}'):g}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rollout_lws.api import MetricGate, StepGate
+from rollout_lws.api import MetricGate, QueryGate, StepGate
 from rollout_lws.rollout.gates.kinds import Kind
 from rollout_lws.rollout.gates.metric import METRIC
+from rollout_lws.rollout.gates.query import QUERY
 
 
 def kind_of(gate: StepGate) -> Kind:
@@ -14,6 +15,8 @@ def kind_of(gate: StepGate) -> Kind:
     match gate.asked:
         case MetricGate():
             return METRIC
+        case QueryGate():
+            return QUERY
         case None:
             raise ValueError(f"gate {gate.name} asks for nothing")
         case unknown:

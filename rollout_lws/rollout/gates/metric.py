@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import assert_never, cast
 
-from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import GateRecord, GateResult, MetricGate, StepGate
-from rollout_lws.api.gate_rules import criterion
-from rollout_lws.rollout.decision import Measurement, Question, Wanted
+from rollout_lws.api import FigureSource, GateRecord, GateResult, MetricGate, StepGate
+from rollout_lws.api.gate_rules import criterion, prometheus
+from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import figures
 from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
@@ -17,20 +17,28 @@ from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
-    asked = _question(d, gate, record)
-    stable = metrics_of_stable(d) if asked.asks.compared else ()
-    return Wanted(measurements=(Measurement(asked, metrics_of_new(d), stable),))
+    stable = metrics_of_stable(d) if _criterion(d, gate).compared else ()
+    return Wanted(measurements=(Measurement(_question(d, gate, record), metrics_of_new(d), stable),))
+
+
+def _criterion(d: Draft, gate: StepGate) -> Criterion:
+    return criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
 
 
 def _question(d: Draft, gate: StepGate, record: GateRecord) -> Question:
-    asks = criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
-    return Question(gate.name, record.since or d.now, asks)
+    source, asks = d.o.rollout.spec.strategy.source, _criterion(d, gate)
+    match source.from_:
+        case FigureSource.PODS:
+            return Question(gate.name, record.since or d.now, asks)
+        case FigureSource.PROMETHEUS:
+            return Question(gate.name, record.since or d.now, Stored(asks, prometheus(source)))
+        case unknown:
+            assert_never(unknown)
 
 
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
-    asked = _question(d, gate, record)
-    trial = d.o.answers.get(asked)
-    if trial is None:
+    trial = d.o.answers.get(_question(d, gate, record))
+    if not isinstance(trial, Trial):
         # The first round is on its way.
         return d, Running()
     # From the first figures, since a controller that was restarted begins anew with them.
@@ -46,8 +54,8 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
             result = GateResult.FAILED
         case Verdict.INCONCLUSIVE:
             result = GateResult.ERROR if trial.unread or trial.new.silent() else GateResult.INCONCLUSIVE
-    told = figures.why(asked.asks, trial, figures.pods(d))
-    return d, Ended(result, told, figures.values(asked.asks, trial.figures))
+    told = figures.why(trial.criterion, trial, figures.pods(d))
+    return d, Ended(result, told, figures.values(trial.criterion, trial.figures))
 
 
 def _trouble(d: Draft, trial: Trial) -> str:

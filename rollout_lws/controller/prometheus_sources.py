@@ -1,0 +1,230 @@
+"""What Prometheus is asked for gates: samples of pods, which are folded into trials, and queries of users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+
+from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.readings import Exposition, Read, Trouble
+from rollout_lws.analysis.signals import families, read
+from rollout_lws.analysis.trial import Trial
+from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.prometheus_client import PrometheusClient, Unanswered
+from rollout_lws.controller.rounds import Fold
+from rollout_lws.prometheus.poll import Poll, Polled, Query
+from rollout_lws.prometheus.promql import NotPromQL, Places, confined, expanded, names_stable
+from rollout_lws.prometheus.scrapes import STALE, Prometheus, ScrapedPod, Scrapes, reads_at, samples_query, scrapes
+from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement, Question, Stored
+
+#: Rounds that one answer covers, and answers a round: what a restarted controller has missed is read in parts.
+_PART = 20
+_PARTS = 8
+#: Queries that are open at the same time.
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Samples from epoch second ``begin`` to ``end`` of one server."""
+
+    prometheus: Prometheus
+    begin: float
+    end: float
+
+
+class PrometheusFigures:
+    """Answers what is asked of the figures that a Prometheus has scraped, ``every`` so many seconds.
+
+    It looks at them as they were at those moments, as pods are scraped, and reads each sample since the gate began. So
+    a controller that was restarted comes to the same figures.
+    """
+
+    name = "prometheus"
+
+    def __init__(self, client: PrometheusClient, clock: Clock, every: float) -> None:
+        self.every = every
+        self._client = client
+        self._clock = clock
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+
+    def takes(self, asked: Asked) -> bool:
+        return isinstance(asked, Stored)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def round(
+        self, namespace: str, wanted: tuple[Measurement, ...], before: Mapping[Question, Answered]
+    ) -> Mapping[Question, Fold]:
+        """Gates that stand at the same moment, as those of a step do, share their queries."""
+        trials = {each: _trial(each, before.get(each.question)) for each in wanted}
+        open_ones = [each for each, trial in trials.items() if trial.verdict is None]
+        for _ in range(_PARTS):
+            now = self._clock.now().timestamp()
+            parts: dict[_Part, list[Measurement]] = defaultdict(list)
+            for each in open_ones:
+                part = _next(each, trials[each], now, self.every)
+                if part is not None:
+                    parts[part].append(each)
+            if not parts:
+                break
+            for part, of in parts.items():
+                try:
+                    known = await self._scrapes(namespace, part, of, trials)
+                except Unanswered as error:
+                    trials |= {each: _untold(each, trials[each], str(error)) for each in of}
+                    open_ones = [each for each in open_ones if each not in of]
+                else:
+                    trials |= {each: _after(each, trials[each], part, known, self.every) for each in of}
+        return {each.question: _set(trial) for each, trial in trials.items()}
+
+    async def _scrapes(
+        self, namespace: str, part: _Part, of: Sequence[Measurement], trials: Mapping[Measurement, Trial]
+    ) -> Scrapes:
+        """Of all pods, from the last sample of each that is known. Raises Unanswered."""
+        pods = [pod for each in of for side in _sides(each) for pod in side]
+        if not pods:
+            return {}
+        seen = [at for each in of for at in _seen(trials[each]).values()]
+        begin = max(min((part.begin, *seen)), part.begin - STALE)
+        names = frozenset().union(*(_families(each) for each in of))
+        query = samples_query(part.prometheus, namespace, names, pods, ceil(part.end - begin))
+        async with self._at_once:
+            end = datetime.fromtimestamp(part.end, UTC)
+            return scrapes(part.prometheus, await self._client.samples(namespace, part.prometheus, query, end))
+
+
+def _trial(measurement: Measurement, before: Answered | None) -> Trial:
+    if isinstance(before, Trial):
+        return before
+    return Trial.at(measurement.question.since.timestamp(), _stored(measurement).criterion)
+
+
+def _set(trial: Trial) -> Fold:
+    return lambda _before, _now: trial
+
+
+def _stored(measurement: Measurement) -> Stored:
+    asked = measurement.question.asks
+    assert isinstance(asked, Stored)
+    return asked
+
+
+def _families(measurement: Measurement) -> Collection[str]:
+    criterion = _stored(measurement).criterion
+    return families(criterion.signal, criterion.engine)
+
+
+def _sides(measurement: Measurement) -> tuple[list[ScrapedPod], list[ScrapedPod]]:
+    """Pods of the new and of the stable version, from when the gate is measured, or since they are ready."""
+    since = measurement.question.since
+
+    def pods(side: Sequence[Endpoint]) -> list[ScrapedPod]:
+        known = ((each, each.ready_since) for each in side)
+        return [ScrapedPod(each.uid, each.pod, max(since, ready).timestamp()) for each, ready in known if ready]
+
+    return pods(measurement.new), pods(measurement.stable)
+
+
+def _next(measurement: Measurement, trial: Trial, now: float, every: float) -> _Part | None:
+    """What comes after what is known; None while the next moment is not there yet."""
+    ticks = min(_PART, (now - trial.last) // every)
+    if ticks < 1:
+        return None
+    return _Part(_stored(measurement).prometheus, trial.last, trial.last + ticks * every)
+
+
+def _after(measurement: Measurement, trial: Trial, part: _Part, known: Scrapes, every: float) -> Trial:
+    new, stable = _sides(measurement)
+    reads = _reader(trial.criterion)
+    while trial.last + every <= part.end and trial.verdict is None:
+        tick, seen = trial.last + every, _seen(trial)
+        of_new, new_times = reads_at(tick, new, known, seen, reads)
+        of_stable, stable_times = reads_at(tick, stable, known, seen, reads)
+        trial = trial.after(tick, of_new, of_stable, {**new_times, **stable_times})
+    return trial
+
+
+def _reader(criterion: Criterion) -> Callable[[Exposition], Read]:
+    return lambda answer: read(criterion.signal, answer, criterion.engine)
+
+
+def _seen(trial: Trial) -> dict[str, float]:
+    """When the last sample of each pod was scraped."""
+    pods = {**trial.new.pods, **trial.stable.pods}
+    return {pod: seen.at for pod, seen in pods.items() if seen.read is not None}
+
+
+def _untold(measurement: Measurement, trial: Trial, why: str) -> Trial:
+    """What is missing is read later; until then no pod is known."""
+    new, stable = ({each.uid: Trouble(why) for each in side} for side in (measurement.new, measurement.stable))
+    return trial.after(trial.last, new, stable)
+
+
+class PrometheusQueries:
+    """Answers queries of users, ``every`` so many seconds. ``confine`` keeps them in the Rollout's namespace."""
+
+    name = "query"
+
+    def __init__(self, client: PrometheusClient, clock: Clock, every: float, *, confine: bool) -> None:
+        self.every = every
+        self._client = client
+        self._clock = clock
+        self._confine = confine
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+
+    def takes(self, asked: Asked) -> bool:
+        return isinstance(asked, Query)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def round(
+        self, namespace: str, wanted: tuple[Measurement, ...], before: Mapping[Question, Answered]
+    ) -> Mapping[Question, Fold]:
+        queries = {each: each.question.asks for each in wanted if isinstance(each.question.asks, Query)}
+        now = self._clock.now()
+        polls = {each: before.get(each.question) for each in queries}
+        open_ones = [each for each, poll in polls.items() if poll is None or poll.verdict is None]
+        answers = await asyncio.gather(*(self._answer(namespace, each, queries[each], now) for each in open_ones))
+        return {
+            each.question: _polled(each, queries[each], answer) for each, answer in zip(open_ones, answers, strict=True)
+        }
+
+    async def _answer(self, namespace: str, measurement: Measurement, query: Query, now: datetime) -> Polled | str:
+        if not measurement.new:
+            return "the new version has no ready group to ask about"
+        elapsed = (now - measurement.question.since) / timedelta(seconds=1)
+        places = Places(
+            namespace,
+            tuple(each.pod for each in measurement.new),
+            tuple(each.pod for each in measurement.stable),
+            max(int(elapsed), 1),
+            query.prometheus.pod_label,
+        )
+        matchers = dict(query.prometheus.matchers) | ({"namespace": namespace} if self._confine else {})
+        try:
+            value = confined(expanded(query.value, places), matchers)
+            samples = confined(expanded(query.samples, places), matchers) if query.samples else ""
+            if names_stable(query.value + query.samples) and not measurement.stable:
+                return "the stable version has no ready group to compare with"
+            async with self._at_once:
+                number = await self._client.number(namespace, query.prometheus, value, now)
+                count = await self._client.number(namespace, query.prometheus, samples, now) if samples else None
+        except (NotPromQL, Unanswered) as error:
+            return str(error)
+        return Polled(number, count, value)
+
+
+def _polled(measurement: Measurement, query: Query, answer: Polled | str) -> Fold:
+    def fold(before: Answered | None, now: float) -> Answered:
+        since = measurement.question.since.timestamp()
+        poll = before if isinstance(before, Poll) else Poll(query, since, since)
+        return poll.after(now, answer)
+
+    return fold

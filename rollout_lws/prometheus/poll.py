@@ -1,0 +1,106 @@
+"""Verdicts of a user's own query: a value, and how many samples it is a share of, if the user tells.
+
+With samples the value is a share, judged by its interval at the same looks as signals are. Without, it is judged once,
+when the window is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from rollout_lws.analysis import looks
+from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.shares import normal, wilson
+from rollout_lws.prometheus.scrapes import Prometheus
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """``value`` and ``samples`` are PromQL with placeholders, samples "" for none. ``limit`` is the most, or with
+    ``at_least`` the least. ``window`` in seconds; ``confidence`` and ``min_samples`` count with samples only.
+    """
+
+    prometheus: Prometheus
+    value: str
+    limit: float
+    at_least: bool = False
+    samples: str = ""
+    window: float = 300.0
+    confidence: float = 0.95
+    min_samples: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """One answer; ``samples`` is None where they were not asked for. ``text`` is the query as it was sent."""
+
+    value: float
+    samples: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """A query's answers so far. ``began`` and ``last`` in epoch seconds; ``answer`` is the last one, ``trouble`` why
+    there was none in the last round.
+    """
+
+    query: Query
+    began: float
+    last: float
+    answer: Polled | None = None
+    trouble: str = ""
+    looked: int = 0
+    verdict: Verdict | None = None
+
+    def after(self, now: float, answer: Polled | str) -> Poll:
+        """With one answer, or the reason why there is none."""
+        if self.verdict is not None:
+            return self
+        if isinstance(answer, str):
+            return replace(self, last=now, trouble=answer)
+        return replace(self, last=now, answer=answer, trouble=self._wrong(answer))._looked()
+
+    def ended(self) -> Poll:
+        """Without further answers."""
+        return self if self.verdict is not None else replace(self, verdict=Verdict.INCONCLUSIVE)
+
+    @property
+    def needed(self) -> int:
+        """Samples that the last look waits for."""
+        limit = 1 - self.query.limit if self.query.at_least else self.query.limit
+        return max(self.query.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self.query.confidence))
+
+    def _wrong(self, answer: Polled) -> str:
+        if not isfinite(answer.value):
+            return f"its value is {answer.value}"
+        if answer.samples is None:
+            return ""
+        if not isfinite(answer.samples) or answer.samples < 0:
+            return f"its samples are {answer.samples}"
+        return "" if 0 <= answer.value <= 1 else f"its value {answer.value:g} is no share of its samples"
+
+    def _looked(self) -> Poll:
+        if self.trouble or self.answer is None:
+            return self
+        fraction = (self.last - self.began) / self.query.window
+        if self.answer.samples is None:
+            return replace(self, verdict=self._plain(self.answer.value)) if fraction >= 1 else self
+        return self._by_samples(self.answer.value, self.answer.samples, fraction)
+
+    def _plain(self, value: float) -> Verdict:
+        within = value >= self.query.limit if self.query.at_least else value <= self.query.limit
+        return Verdict.PASSED if within else Verdict.FAILED
+
+    def _by_samples(self, value: float, samples: float, fraction: float) -> Poll:
+        if samples < self.query.min_samples or not looks.due(self.looked, samples, self.needed, fraction):
+            return self
+        bad, allowed = (1 - value, 1 - self.query.limit) if self.query.at_least else (value, self.query.limit)
+        low, _ = wilson(bad, samples, normal(1 - looks.to_fail(self.query.confidence)))
+        _, high = wilson(bad, samples, normal(1 - looks.to_pass(self.query.confidence)))
+        if low > allowed:
+            return replace(self, verdict=Verdict.FAILED)
+        if not looks.is_last(self.looked):
+            return replace(self, looked=self.looked + 1)
+        return replace(self, looked=looks.LOOKS, verdict=Verdict.PASSED if high < allowed else Verdict.INCONCLUSIVE)

@@ -1,0 +1,74 @@
+"""Gates that ask Prometheus a query of the user's own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.api import GateRecord, GateResult, QueryGate, StepGate
+from rollout_lws.api.base import tallied
+from rollout_lws.api.gate_rules import query
+from rollout_lws.prometheus.poll import Poll
+from rollout_lws.rollout.decision import Measurement, Question, Wanted
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
+from rollout_lws.rollout.gates.figures import digits
+from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+
+#: Characters of a query that a status keeps.
+_LONGEST = 1024
+
+
+def _question(d: Draft, gate: StepGate, record: GateRecord) -> Question:
+    asks = query(cast(QueryGate, gate.query), gate, d.o.rollout.spec.strategy.source)
+    return Question(gate.name, record.since or d.now, asks)
+
+
+def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
+    measurement = Measurement(_question(d, gate, record), metrics_of_new(d), metrics_of_stable(d))
+    return Wanted(measurements=(measurement,))
+
+
+def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
+    poll = d.o.answers.get(_question(d, gate, record))
+    if not isinstance(poll, Poll):
+        # The first answer is on its way.
+        return d, Running()
+    deadline = datetime.fromtimestamp(poll.began, UTC) + timedelta(seconds=gate.deadline)
+    if deadline <= d.now:
+        poll = poll.ended()
+    match poll.verdict:
+        case None:
+            return d, Running(deadline, poll.trouble)
+        case Verdict.PASSED:
+            result = GateResult.PASSED
+        case Verdict.FAILED:
+            result = GateResult.FAILED
+        case Verdict.INCONCLUSIVE:
+            result = GateResult.ERROR if poll.trouble or poll.answer is None else GateResult.INCONCLUSIVE
+    return d, Ended(result, _why(poll), _shown(poll))
+
+
+def _why(poll: Poll) -> str:
+    if poll.trouble or poll.answer is None:
+        return poll.trouble or "Prometheus has not answered yet"
+    bound = "at least" if poll.query.at_least else "at most"
+    told = f"the query's value is {digits(poll.answer.value)}, {bound} {digits(poll.query.limit)}"
+    return told if poll.answer.samples is None else f"{told}: of {poll.answer.samples:,.0f} samples"
+
+
+def _shown(poll: Poll) -> dict[str, Any]:
+    """The fields of a gate's record."""
+    if poll.answer is None or poll.trouble:
+        return {"limit": digits(poll.query.limit)}
+    samples = poll.answer.samples
+    return {
+        "value": digits(poll.answer.value),
+        "limit": digits(poll.query.limit),
+        "samples": tallied(round(samples)) if samples is not None else None,
+        "query": poll.answer.text[:_LONGEST],
+    }
+
+
+QUERY = Kind(_judge, _wanted)

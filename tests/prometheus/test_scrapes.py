@@ -1,0 +1,88 @@
+"""Samples of Prometheus become what pods said: by scrape, of the right pod, and never older than it."""
+
+from __future__ import annotations
+
+import promql_parser
+import pytest
+
+from rollout_lws.analysis.kinds import Signal
+from rollout_lws.analysis.readings import Exposition, Level, Nothing, Read, Same, Trouble
+from rollout_lws.analysis.signals import SOURCES, families, read
+from rollout_lws.prometheus.scrapes import STALE, Prometheus, ScrapedPod, Series, reads_at, samples_query, scrapes
+
+SERVER = Prometheus(matchers=(("cluster", "eu"),))
+WAITING, RUNNING = "vllm:num_requests_waiting", "vllm:num_requests_running"
+
+
+def series(pod: str, *points: tuple[float, float], name: str = WAITING, native: bool = False, **labels: str) -> Series:
+    return Series({"__name__": name, "pod": pod, "job": "j", "instance": "i", **labels}, points, native)
+
+
+def queue(answer: Exposition) -> Read:
+    return read(Signal.QUEUE_LENGTH, answer)
+
+
+def reads(
+    tick: float, *found: Series, since: float = 0.0, seen: float | None = None
+) -> tuple[dict[str, Read], dict[str, float]]:
+    pods = [ScrapedPod("uid", "p", since)]
+    return reads_at(tick, pods, scrapes(SERVER, found), {} if seen is None else {"uid": seen}, queue)
+
+
+def test_the_last_scrape_counts_at_its_own_time() -> None:
+    assert reads(30.0, series("p", (10, 1), (25, 7), (40, 9))) == ({"uid": Level(7)}, {"uid": 25})
+
+
+@pytest.mark.parametrize(
+    ("tick", "since", "seen", "expected"),
+    [
+        (30.0, 0.0, 25.0, {"uid": Same()}),  # nothing newer
+        (30.0, 26.0, None, {"uid": Same()}),  # another pod's of that name
+        (30.0, 31.0, None, {}),  # it was not ready yet
+        (26.0 + STALE, 0.0, 25.0, {"uid": Trouble("Prometheus has no samples of it: is it scraped?")}),
+        (25.0 + STALE, 0.0, 25.0, {"uid": Same()}),
+    ],
+)
+def test_what_is_not_new(tick: float, since: float, seen: float | None, expected: dict[str, Read]) -> None:
+    assert reads(tick, series("p", (10, 1), (25, 7)), since=since, seen=seen)[0] == expected
+
+
+def test_a_server_that_counts_nothing_of_the_signal_says_nothing_and_another_one_is_none() -> None:
+    assert (
+        read(Signal.TIME_TO_FIRST_TOKEN, scrapes(SERVER, [series("p", (10, 1), name=RUNNING)])["p"]["i"][10])
+        == Nothing()
+    )  # type: ignore[arg-type]
+    assert isinstance(reads(30.0, series("p", (10, 1), name="up"))[0]["uid"], Trouble)
+
+
+def test_what_two_jobs_scrape_counts_once() -> None:
+    found = (series("p", (10, 4), job="b"), series("p", (12, 4), job="a"))
+    assert reads(30.0, *found) == ({"uid": Level(4)}, {"uid": 12})
+
+
+def test_two_servers_of_a_pod_count_for_themselves() -> None:
+    """Read in turn one's counters would be taken for what came to the other's."""
+    found = (series("p", (10, 4), instance="x:1"), series("p", (12, 6), instance="x:2"))
+    assert reads(30.0, *found)[0] == {"uid x:1": Level(4), "uid x:2": Level(6)}
+
+
+def test_several_series_of_a_scrape_are_those_of_one_server() -> None:
+    found = (series("p", (10, 4), engine="0"), series("p", (10, 6), engine="1"))
+    assert reads(30.0, *found)[0] == {"uid": Level(10)}
+
+
+def test_native_histograms_are_no_verdict() -> None:
+    (found,) = reads(30.0, series("p", (10, 0), native=True))[0].values()
+    assert isinstance(found, Trouble) and "native histograms" in found.why
+
+
+@pytest.mark.parametrize("signal", Signal)
+def test_every_query_of_a_signal_is_promql(signal: Signal) -> None:
+    for engine in (None, *(each for each, of in SOURCES.items() if signal in of)):
+        pods = [ScrapedPod("u", "llama-0", 0.0), ScrapedPod("v", "llama-1", 0.0)]
+        text = samples_query(SERVER, "team", families(signal, engine), pods, 165)
+        found = promql_parser.parse(text)
+        assert isinstance(found, promql_parser.MatrixSelector)
+        matchers = {each.name: each.value for each in found.vector_selector.matchers.matchers}
+        assert (matchers["namespace"], matchers["cluster"], matchers["pod"]) == ("team", "eu", "llama-0|llama-1")
+        assert matchers["__name__"].count("|") + 1 == 2 * len(families(signal, engine))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeAlias
 
-
 #: Edges of a histogram; vLLM's have some 20.
 MOST_EDGES = 256
 

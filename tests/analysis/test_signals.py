@@ -235,7 +235,7 @@ def test_no_answer_takes_long_to_look_at(text: str) -> None:
     try:
         read(Signal.REQUEST_LATENCY, parse(text, asked))
     except NotAnExposition as error:
-        assert "more than" in str(error)  # noqa: PT017 - either is right, and soon
+        assert "more than" in str(error)
     assert thread_time() - began < 0.25
 
 

@@ -449,7 +449,11 @@ async def test_what_a_pod_answers_through_the_server_is_read_to_a_limit_as_it_co
             await connection.foreign(path, accept="text/plain", timeout=5.0, limit=100_000)
             for path in ("/moved", "/packed", "/endless")
         ]
-    assert [(each.status, len(each.body)) for each in answers] == [(302, 0), (200, len(answers[1].body)), (200, 100_000)]
+    assert [(each.status, len(each.body)) for each in answers] == [
+        (302, 0),
+        (200, len(answers[1].body)),
+        (200, 100_000),
+    ]
     assert len(answers[1].body) < 5_000
     assert asked == [(path, "text/plain", "identity") for path in ("/moved", "/packed", "/endless")]
 

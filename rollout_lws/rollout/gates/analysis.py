@@ -118,11 +118,10 @@ def _answer(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
 def _measuring(d: Draft, running: list[tuple[StepGate, GateRecord]]) -> Waiting:
     asked = ((gate, d.o.trials.get(question(d, gate, each))) for gate, each in running)
     trials = [(gate, trial) for gate, trial in asked if trial is not None]
-    unread = {uid: why for _, trial in trials for uid, why in trial.unread.items()}
     told = f"step {d.sub.current_step_index} is measured: {_named([each.name for _, each in running])}"
-    if unread:
-        uid, why = next(iter(sorted(unread.items())))
-        told += f"; pod {figures.pods(d).get(uid, uid)} cannot be read: {why}"
+    lost = figures.lost((trial for _, trial in trials), figures.pods(d))
+    if lost:
+        told += f"; {lost}"
     return Waiting(
         Reason.ANALYZING, SummaryState.ANALYZING, told, min((_deadline(*each) for each in trials), default=None)
     )

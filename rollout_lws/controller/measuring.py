@@ -39,8 +39,13 @@ _Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None
 
 @dataclass(slots=True)
 class _Measured:
+    """``zero`` is when the loop's time was 0, as the clock had it when the measurement began: a clock that is set
+    meanwhile makes no window shorter, and no pod stand still.
+    """
+
     task: asyncio.Task[None]
     wanted: tuple[Measurement, ...]
+    zero: float
     trials: dict[Question, Trial] = field(default_factory=dict)
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE_OF_ONE))
 
@@ -70,7 +75,8 @@ class Measuring:
             return
         if found is None:
             task = self._start(self._measure(key), f"measure {key[0]}/{key[1]}")
-            self._of[key] = _Measured(task, wanted)
+            zero = self._clock.now().timestamp() - asyncio.get_running_loop().time()
+            self._of[key] = _Measured(task, wanted, zero)
             return
         found.wanted = wanted
         kept = {each.question for each in wanted}
@@ -101,7 +107,7 @@ class Measuring:
         measured = self._of[key]
         wanted = measured.wanted
         answers = await self._ask(key[0], measured)
-        now = self._clock.now().timestamp()
+        now = measured.zero + asyncio.get_running_loop().time()
         kept = {each.question for each in measured.wanted}
         for each in wanted:
             if each.question not in kept:

@@ -17,6 +17,10 @@ from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Rea
 #: Slices that are kept; beyond, neighbours of a pod become one. A window of two hours has 480 of one pod.
 MOST_SLICES = 256
 
+#: Seconds for which a pod is not read, or for the same reason, before that is worth telling: what comes and goes from
+#: round to round would be told anew each time.
+LASTING = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -27,15 +31,32 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A pod has brought no reading ``since`` then: the last time for the reason ``why``, which is that ``why_since``
+    then; ``lasting`` is the last reason that was the same for LASTING seconds, "" if none was.
+    """
+
+    since: float
+    why: str
+    why_since: float
+    lasting: str = ""
+
+    def after(self, now: float, why: str) -> Unread:
+        """With one more attempt that failed."""
+        since = self.why_since if why == self.why else now
+        return Unread(self.since, why, since, why if now - since >= LASTING else self.lasting)
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """A pod: its last reading and when that was, for how many seconds it has stood still then, with requests and no
-    token, and why the last attempt has brought no reading ("" if it did).
+    token, and what the last attempts came to if they have brought no reading.
     """
 
     read: Reading | Nothing | None = None
     at: float = 0.0
     still: float = 0.0
-    trouble: str = ""
+    unread: Unread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,8 @@ class Ledger:
                 pods[pod] = before
                 continue
             if isinstance(read, Trouble):
-                pods[pod] = replace(before, trouble=read.why)
+                unread = before.unread or Unread(now, read.why, now)
+                pods[pod] = replace(before, unread=unread.after(now, read.why))
                 continue
             came = _came(before.read, read)
             stands = isinstance(came, Work) and came.running > 0 and came.tokens == 0
@@ -68,7 +90,12 @@ class Ledger:
 
     def troubles(self) -> dict[str, str]:
         """Pods that the last round could not read, and why."""
-        return {pod: seen.trouble for pod, seen in self.pods.items() if seen.trouble}
+        return {pod: seen.unread.why for pod, seen in self.pods.items() if seen.unread is not None}
+
+    def unread(self, now: float) -> dict[str, Unread]:
+        """Pods that could not be read for LASTING seconds."""
+        found = ((pod, seen.unread) for pod, seen in self.pods.items())
+        return {pod: each for pod, each in found if each is not None and now - each.since >= LASTING}
 
     def silent(self) -> bool:
         """True if no pod has exposed the signal in the last round."""

@@ -6,21 +6,22 @@ A verdict stays. What is missing never is one: pods that cannot be read, or that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from rollout_lws.analysis import judge, looks
 from rollout_lws.analysis.criterion import Criterion, Figures, Look, Verdict
 from rollout_lws.analysis.kinds import Measure
-from rollout_lws.analysis.ledger import Ledger
-from rollout_lws.analysis.readings import Read
+from rollout_lws.analysis.ledger import Ledger, Unread
+from rollout_lws.analysis.readings import Read, Trouble
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """``began`` is when the first round was, ``last`` when the last one; ``looked`` counts the looks that were taken.
-    ``figures`` are those of the last look, with the samples of now.
+    ``figures`` are those of the last look, with the samples of now. ``lost`` is the pod that could first not be read
+    for a while, None once all can be read.
     """
 
     criterion: Criterion
@@ -31,6 +32,7 @@ class Trial:
     looked: int = 0
     verdict: Verdict | None = None
     figures: Figures = field(default_factory=Figures)
+    lost: tuple[str, Unread] | None = None
 
     @classmethod
     def at(cls, now: float, criterion: Criterion) -> Trial:
@@ -47,7 +49,18 @@ class Trial:
             return self
         ours, theirs = self.new.after(now, new, times), self.stable.after(now, stable, times)
         counted = replace(self, last=now, new=ours, stable=theirs)
-        return counted._looked()
+        return replace(counted, lost=counted._lost(now))._looked()
+
+    def missed(self, now: float, why: str, new: Iterable[str], stable: Iterable[str]) -> Trial:
+        """With a round that could not be read of any pod, and is read later."""
+        if self.verdict is not None:
+            return self
+        ours, theirs = (
+            ledger.after(now, {pod: Trouble(why) for pod in pods})
+            for ledger, pods in ((self.new, new), (self.stable, stable))
+        )
+        counted = replace(self, new=ours, stable=theirs)
+        return replace(counted, lost=counted._lost(now))
 
     def ended(self) -> Trial:
         """With the last look, at what has come in until the time was over. It passes nothing while pods cannot be read,
@@ -66,6 +79,17 @@ class Trial:
     def unread(self) -> dict[str, str]:
         """Pods that the last round could not read, and why."""
         return {**(self.stable.troubles() if self.criterion.compared else {}), **self.new.troubles()}
+
+    def _lost(self, now: float) -> tuple[str, Unread] | None:
+        """The one that is lost stays so until all can be read: which are, changes from round to round."""
+        stable = self.stable.unread(now) if self.criterion.compared else {}
+        unread = {**stable, **self.new.unread(now)}
+        if not unread:
+            return None
+        before = self.lost
+        if before is not None and before[0] in {*self.new.pods, *self.stable.pods}:
+            return before[0], unread.get(*before)
+        return min(unread.items(), key=lambda each: (each[1].since, each[0]))
 
     @property
     def _complete(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -82,7 +83,8 @@ class Controller:
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
         self._definitions.on_change(self._all_again)
-        scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
+        direct = PodScraper(os.environ.get("KUBERNETES_SERVICE_HOST", ""))
+        scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else direct
         prometheus = PrometheusClient(client, clock, settings.origins, settings.prometheus)
         every = settings.scrape_every
         sources: list[Source] = [

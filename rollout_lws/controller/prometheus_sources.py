@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from rollout_lws.analysis.criterion import Criterion
-from rollout_lws.analysis.readings import Exposition, Read, Trouble
+from rollout_lws.analysis.readings import Exposition, Read
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.controller.clock import Clock
@@ -77,7 +77,7 @@ class PrometheusFigures:
                 try:
                     known = await self._scrapes(namespace, part, of, trials)
                 except Unanswered as error:
-                    trials |= {each: _untold(each, trials[each], str(error)) for each in of}
+                    trials |= {each: _missed(each, trials[each], now, str(error)) for each in of}
                     open_ones = [each for each in open_ones if each not in of]
                 else:
                     trials |= {each: _after(each, trials[each], part, known, self.every) for each in of}
@@ -160,10 +160,9 @@ def _seen(trial: Trial) -> dict[str, float]:
     return {pod: seen.at for pod, seen in pods.items() if seen.read is not None}
 
 
-def _untold(measurement: Measurement, trial: Trial, why: str) -> Trial:
-    """What is missing is read later; until then no pod is known."""
-    new, stable = ({each.uid: Trouble(why) for each in side} for side in (measurement.new, measurement.stable))
-    return trial.after(trial.last, new, stable)
+def _missed(measurement: Measurement, trial: Trial, now: float, why: str) -> Trial:
+    new, stable = ([each.uid for each in side] for side in (measurement.new, measurement.stable))
+    return trial.missed(now, why, new, stable)
 
 
 class PrometheusQueries:

@@ -50,8 +50,13 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class _Measured:
+    """``zero`` is when the loop's time was 0, as the clock had it when the measurement began: a clock that is set
+    meanwhile makes no window shorter, and no pod stand still.
+    """
+
     task: asyncio.Task[None]
     wanted: tuple[Measurement, ...]
+    zero: float
     answers: dict[Question, Answered] = field(default_factory=dict)
 
 
@@ -83,7 +88,8 @@ class Measuring:
             return
         if found is None:
             task = self._start(self._measure(source, key), f"{source.name} {key[0]}/{key[1]}")
-            of[key] = _Measured(task, wanted)
+            zero = self._clock.now().timestamp() - asyncio.get_running_loop().time()
+            of[key] = _Measured(task, wanted, zero)
             return
         found.wanted = wanted
         kept = {each.question for each in wanted}
@@ -114,7 +120,7 @@ class Measuring:
         """One round; what is no longer wanted when the answers are there is dropped."""
         measured = self._of[source][key]
         folds = await source.round(key[0], measured.wanted, measured.answers)
-        now = self._clock.now().timestamp()
+        now = measured.zero + asyncio.get_running_loop().time()
         kept = {each.question for each in measured.wanted}
         for question, fold in folds.items():
             if question in kept:

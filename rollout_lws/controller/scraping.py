@@ -19,6 +19,9 @@ from rollout_lws.rollout.decision import Endpoint
 SECONDS = 5.0
 #: Longest answer, in bytes; a vLLM server with many models answers with some 300 kB.
 LONGEST = 4 * 1024 * 1024
+#: Ports of a node that are never asked, whatever a template declares: those of SSH, etcd, the API server, kubelet,
+#: kube-proxy, controller manager and scheduler. A pod with hostNetwork has its node's address, and a status any.
+NODE_PORTS = frozenset({22, 2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259})
 _TEXT = ("text/plain", "application/openmetrics-text")
 _ACCEPT = "text/plain;version=0.0.4;q=1,*/*;q=0.1"
 
@@ -40,13 +43,16 @@ class Scraper(Protocol):
 
 
 class PodScraper:
-    """Asks pods at their addresses. It follows no redirect and takes no proxy from the environment."""
+    """Asks pods at their addresses, never at that of the ``api_server`` ("" if it is not known). It follows no redirect
+    and takes no proxy from the environment.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, api_server: str = "") -> None:
+        self._api_server = api_server
         self._session: aiohttp.ClientSession | None = None
 
     async def metrics(self, namespace: str, endpoint: Endpoint) -> str:  # noqa: ARG002 - an address needs none
-        address = _dialled(endpoint)
+        address = _dialled(endpoint, self._api_server)
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=SECONDS)
             self._session = aiohttp.ClientSession(
@@ -118,13 +124,17 @@ def _declared(endpoint: Endpoint) -> None:
     """Only ports that the pod declares are asked: others, those of a node among them, are none of a Rollout's."""
     if endpoint.port <= 0:
         raise Unread("its template declares no such container port: name one in spec.strategy.analysis.pods.port")
+    if endpoint.port in NODE_PORTS:
+        raise Unread(f"port {endpoint.port} is one of a node: name another in spec.strategy.analysis.pods.port")
     if not endpoint.path.startswith("/") or {".", ".."} & {*endpoint.path.split("/")} or set("%?#") & {*endpoint.path}:
         # Behind the API server's proxy it would lead to another object.
         raise Unread(f"{endpoint.path!r} is no path of metrics")
 
 
-def _dialled(endpoint: Endpoint) -> str:
-    """The pod's address as an URL has it. A status that names this machine, or its link, is not believed."""
+def _dialled(endpoint: Endpoint, api_server: str) -> str:
+    """The pod's address as an URL has it. A status that names this machine, its link or the API server is not
+    believed.
+    """
     _declared(endpoint)
     if not endpoint.address:
         raise Unread("it has no address yet")
@@ -134,6 +144,8 @@ def _dialled(endpoint: Endpoint) -> str:
         raise Unread(f"{endpoint.address!r} is no address") from error
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
+    if str(address) == api_server:
+        raise Unread(f"{address} is the API server's address")
     if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
         raise Unread(f"{address} is not a pod's address")
     return f"[{address}]" if address.version == 6 else str(address)

@@ -255,3 +255,19 @@ def test_many_failures_are_found_early_though_stable_has_hardly_any() -> None:
     trial = played(criterion, one(lambda n: Counts(200 * n, 400 * n)), one(lambda n: Counts(n // 10, 400 * n)))
     assert trial.verdict is Verdict.FAILED
     assert trial.last <= 150
+
+
+def test_why_a_pod_cannot_be_read_is_told_once_it_lasts() -> None:
+    """A reason that comes and goes is none, and the pod that was first stays so until all can be read."""
+
+    def told(number: int) -> dict[str, Read]:
+        if number >= 30:
+            return {"a": fast(number), "b": fast(number)}
+        why = f"cut {number}" if number < 10 or number % 2 else "503"
+        return {"a": Trouble("503" if 10 <= number < 20 else why), "b": Trouble("404")}
+
+    trial, lasting = Trial.at(0.0, replace(FIRST, window=3_600)), []
+    for number in range(32):
+        trial = trial.after(number * ROUND, told(number), {})
+        lasting.append((trial.lost[0], trial.lost[1].lasting) if trial.lost is not None else None)
+    assert lasting == [None] * 4 + [("a", "")] * 10 + [("a", "503")] * 16 + [None] * 2

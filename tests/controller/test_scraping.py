@@ -36,7 +36,7 @@ async def served(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    monkeypatch.setattr(scraping, "_dialled", lambda _: "127.0.0.1")
+    monkeypatch.setattr(scraping, "_dialled", lambda *_: "127.0.0.1")
     scraper = PodScraper()
     try:
         yield scraper, replace(POD, port=runner.addresses[0][1])
@@ -113,7 +113,7 @@ async def test_a_pod_that_hangs_is_left_after_some_seconds(monkeypatch: pytest.M
 
 
 async def test_a_port_on_which_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scraping, "_dialled", lambda _: "127.0.0.1")
+    monkeypatch.setattr(scraping, "_dialled", lambda *_: "127.0.0.1")
     scraper = PodScraper()
     with pytest.raises(Unread, match="/metrics on port 1"):
         await scraper.metrics("default", replace(POD, port=1))
@@ -145,6 +145,20 @@ async def test_a_port_that_no_container_declares_is_not_asked() -> None:
     for scraper in (PodScraper(), ProxyScraper(_Client(b""))):  # type: ignore[arg-type]
         with pytest.raises(Unread, match=r"spec\.strategy\.analysis\.pods\.port"):
             await scraper.metrics("default", replace(POD, port=0))
+
+
+@pytest.mark.parametrize("port", [10250, 10255, 10256, 2379, 6443])
+async def test_a_port_of_a_node_is_not_asked_though_a_container_declares_it(port: int) -> None:
+    """A pod with hostNetwork has its node's address."""
+    for scraper in (PodScraper(), ProxyScraper(_Client(b""))):  # type: ignore[arg-type]
+        with pytest.raises(Unread, match=f"port {port} is one of a node"):
+            await scraper.metrics("default", replace(POD, port=port))
+
+
+@pytest.mark.parametrize(("server", "address"), [("10.96.0.1", "10.96.0.1"), ("fd00::1", "fd00:0:0::1")])
+async def test_a_status_that_names_the_api_server_is_not_believed(server: str, address: str) -> None:
+    with pytest.raises(Unread, match="is the API server's address"):
+        await PodScraper(server).metrics("default", replace(POD, address=address, port=443))
 
 
 @pytest.mark.parametrize("path", ["/../../x", "/a/../../x", "/./x", "x", "/%2e%2e/x", "/x?y", "/x#y"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from rollout_lws.controller.measuring import PodFigures
 from rollout_lws.controller.rounds import Measuring
-from rollout_lws.controller.scraping import ProxyScraper
+from rollout_lws.controller.scraping import ProxyScraper, Scraper
 from rollout_lws.kube.client import Client
 from rollout_lws.rollout.decision import Answered, Question, Wanted
 from rollout_lws.sandbox.apiserver import ApiServer
@@ -47,7 +47,7 @@ class _MeasuredStore(StoreWorld):
 
 
 class MeasuredWorld(World):
-    """``faults`` are between the controller and the pods."""
+    """``faults`` are between the controller and the pods; ``between`` may put something before its scraper."""
 
     view: _MeasuredStore
 
@@ -56,14 +56,15 @@ class MeasuredWorld(World):
         self.view = _MeasuredStore(self.server)
         self.faults = Faults()
         self._transport = DirectTransport(self.server, self.faults)
+        self.between: Callable[[Scraper], Scraper] = lambda scraper: scraper
         self._measures: set[asyncio.Task[None]] = set()
 
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
-            scraper = ProxyScraper(Client(self._transport))
-            self.view.measuring = Measuring(
-                [PodFigures(scraper, SCRAPE_EVERY)], _ServerClock(self.server), self._start, lambda _: self._wake()
-            )
+            scraper = self.between(ProxyScraper(Client(self._transport)))
+            sources = [PodFigures(scraper, SCRAPE_EVERY)]
+            clock = _ServerClock(self.server)
+            self.view.measuring = Measuring(sources, clock, self._start, lambda _: self._wake())
         super().start_controller(budget)
 
     def stop_controller(self) -> None:

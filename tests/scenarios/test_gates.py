@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
+from rollout_lws.controller.scraping import Scraper, Unread
 from rollout_lws.objects.resources import LWS_NAME, PODS
+from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.model_servers import PREFIX
 from tests.scenarios.measured import SLOW, WELL, MeasuredWorld
@@ -132,10 +136,51 @@ async def test_servers_without_requests_are_no_verdict(world: MeasuredWorld) -> 
 async def test_pods_that_do_not_answer_are_no_verdict(world: MeasuredWorld) -> None:
     await released(world, {**WELL, "engine": "none"}, FIRST_TOKEN, onFailure="Abort")
     await world.until(lambda: "cannot be read" in world.status.get("message", ""))
-    assert "pod llama-canary-0 cannot be read: /metrics answered 503" in world.status["message"]
+    assert "pods cannot be read, llama-canary-0 first: /metrics answered 503" in world.status["message"]
     await world.until_state("Stalled", 3600)
     assert gate(world)["result"] == "Error"
     assert world.groups(CANARY) == {0: "v2"}
+
+
+class _FailsInTurn:
+    """Some pods fail in each round, the others in the next one; or all of them do. Each time in another way."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self.scraper, self.all = scraper, False
+        self.asked: Counter[str] = Counter()
+
+    async def metrics(self, namespace: str, endpoint: Endpoint) -> str:
+        self.asked[endpoint.pod] += 1
+        if self.all or (self.asked[endpoint.pod] + int(endpoint.pod[-1])) % 2:
+            raise Unread(f"connection {self.asked.total()} was cut")
+        return await self.scraper.metrics(namespace, endpoint)
+
+    async def close(self) -> None:
+        await self.scraper.close()
+
+
+async def test_pods_that_fail_in_another_way_each_round_are_told_once(world: MeasuredWorld) -> None:
+    compared = {"name": "compared", "metric": {"signal": "TimeToFirstToken", "maxToStable": "150%"}, "window": 1800}
+    turns: list[_FailsInTurn] = []
+
+    def between(scraper: Scraper) -> Scraper:
+        turns.append(_FailsInTurn(scraper))
+        return turns[0]
+
+    world.between = between
+    await released(world, WELL, compared)
+    await world.until_state("Analyzing")
+    before = len(world.writes)
+    await world.sleep(300)
+    assert len(world.writes) == before
+    turns[0].all = True
+    await world.sleep(300)
+    assert len(world.writes) == before + 1
+    assert re.search(r"pods cannot be read, llama-\d first: each time for another reason", world.status["message"])
+    turns[0].all = False
+    await world.sleep(300)
+    assert len(world.writes) == before + 2
+    assert "cannot be read" not in world.status["message"]
 
 
 async def test_a_gate_that_is_skipped_lets_the_step_go_on_and_says_who_did(world: MeasuredWorld) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from rollout_lws.analysis.criterion import Criterion, Figures, Verdict
@@ -41,6 +41,19 @@ def why(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> str:
             return missing
     bound = "at least" if criterion.at_least else "at most"
     return f"{_value(criterion, figures)}, {bound} {_limit(criterion, figures)}{_basis(criterion, trial)}"
+
+
+def lost(trials: Iterable[Trial], names: Mapping[str, str]) -> str:
+    """That pods cannot be read, the first of them and why; "" if all can. It says the same from round to round, since
+    each other sentence would be a write of the status.
+    """
+    found = [
+        (each.since, names.get(uid, uid), each.lasting) for uid, each in (trial.lost for trial in trials if trial.lost)
+    ]
+    if not found:
+        return ""
+    _, pod, why = min(found)
+    return f"pods cannot be read, {pod} first: {why or 'each time for another reason'}"
 
 
 def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> str:

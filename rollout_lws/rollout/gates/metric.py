@@ -47,7 +47,7 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
         trial = trial.ended()
     match trial.verdict:
         case None:
-            return d, Running(deadline, _trouble(d, trial))
+            return d, Running(deadline, figures.lost([trial], figures.pods(d)))
         case Verdict.PASSED:
             result = GateResult.PASSED
         case Verdict.FAILED:
@@ -56,13 +56,6 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
             result = GateResult.ERROR if trial.unread or trial.new.silent() else GateResult.INCONCLUSIVE
     told = figures.why(trial.criterion, trial, figures.pods(d))
     return d, Ended(result, told, figures.values(trial.criterion, trial.figures))
-
-
-def _trouble(d: Draft, trial: Trial) -> str:
-    if not trial.unread:
-        return ""
-    uid, why = next(iter(sorted(trial.unread.items())))
-    return f"pod {figures.pods(d).get(uid, uid)} cannot be read: {why}"
 
 
 METRIC = Kind(_judge, _wanted)

@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.api import Phase
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.controller.cached_world import CachedWorld
+from rollout_lws.controller.calling import HttpCalls, PodCaller, ProxyCaller
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
@@ -80,8 +81,10 @@ class Controller:
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
         self._definitions.on_change(self._all_again)
-        scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
-        self._measuring = Measuring([PodFigures(scraper)], clock, self._start, self._wake)
+        proxied = settings.scrape_through == "api-server"
+        figures = PodFigures(ProxyScraper(client) if proxied else PodScraper())
+        calls = HttpCalls(client, ProxyCaller(client) if proxied else PodCaller())
+        self._measuring = Measuring([figures, calls], clock, self._start, self._wake)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
         self._workers = settings.workers
         self._reconciler = Reconciler(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import cast
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.exposition import NotAnExposition, parse
@@ -41,7 +42,8 @@ class PodFigures:
         """Each pod once, for all families that any gate reads from it."""
         asked: dict[Endpoint, frozenset[str]] = {}
         for each in wanted:
-            names = families(each.question.asks.signal, each.question.asks.engine)
+            asks = _asks(each.question)
+            names = families(asks.signal, asks.engine)
             for endpoint in (*each.new, *each.stable):
                 asked[endpoint] = asked.get(endpoint, frozenset()) | names
         found = await asyncio.gather(*(self._scrape(namespace, *each) for each in asked.items()))
@@ -55,19 +57,22 @@ class PodFigures:
                 return Trouble(str(error))
 
 
-def _read(answer: Exposition | Trouble, question: Question) -> Read:
-    if isinstance(answer, Trouble):
-        return answer
-    return read(question.asks.signal, answer, question.asks.engine)
+def _asks(question: Question) -> Criterion:
+    """No other question comes here: ``takes`` says so."""
+    return cast(Criterion, question.asks)
+
+
+def _read(answer: Exposition | Trouble, asks: Criterion) -> Read:
+    return answer if isinstance(answer, Trouble) else read(asks.signal, answer, asks.engine)
 
 
 def _fold(measurement: Measurement, answers: Mapping[Endpoint, Exposition | Trouble]) -> Fold:
-    question = measurement.question
+    asks = _asks(measurement.question)
 
     def fold(before: Answered | None, now: float) -> Answered:
-        trial = before or Trial.at(now, question.asks)
+        trial = before if isinstance(before, Trial) else Trial.at(now, asks)
         sides = (
-            {endpoint.uid: _read(answers[endpoint], question) for endpoint in side}
+            {endpoint.uid: _read(answers[endpoint], asks) for endpoint in side}
             for side in (measurement.new, measurement.stable)
         )
         return trial.after(now, *sides)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Protocol
 
 import aiohttp
 
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
+from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
 from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.decision import Endpoint
@@ -95,25 +95,19 @@ def _declared(endpoint: Endpoint) -> None:
     """Only ports that the pod declares are asked: others, those of a node among them, are none of a Rollout's."""
     if endpoint.port <= 0:
         raise Unread("its template declares no such container port: name one in spec.strategy.analysis.pods.port")
-    if not endpoint.path.startswith("/") or {".", ".."} & {*endpoint.path.split("/")} or set("%?#") & {*endpoint.path}:
-        # Behind the API server's proxy it would lead to another object.
+    if node_port(endpoint.port):
+        raise Unread(node_port(endpoint.port))
+    if leads_elsewhere(endpoint.path):
         raise Unread(f"{endpoint.path!r} is no path of metrics")
 
 
 def _dialled(endpoint: Endpoint) -> str:
-    """The pod's address as an URL has it. A status that names this machine, or its link, is not believed."""
+    """The pod's address as an URL has it."""
     _declared(endpoint)
-    if not endpoint.address:
-        raise Unread("it has no address yet")
     try:
-        address = ipaddress.ip_address(endpoint.address)
+        return pod_address(endpoint.address)
     except ValueError as error:
-        raise Unread(f"{endpoint.address!r} is no address") from error
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
-        raise Unread(f"{address} is not a pod's address")
-    return f"[{address}]" if address.version == 6 else str(address)
+        raise Unread(str(error)) from error
 
 
 async def _body(response: aiohttp.ClientResponse) -> str:

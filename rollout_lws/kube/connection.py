@@ -22,7 +22,7 @@ from kubernetes_asyncio.client.rest import RESTClientObject
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube.login import Login, configured, why
 from rollout_lws.kube.status import refused
-from rollout_lws.kube.transport import Guard
+from rollout_lws.kube.transport import Guard, Relay, TooLong
 from rollout_lws.kubeconfig.context import load
 from rollout_lws.kubeconfig.login import Headers, impersonation, program_of
 from rollout_lws.kubeconfig.proxies import proxy_of
@@ -33,6 +33,8 @@ from rollout_lws.kubeconfig.urls import is_header_value, shown
 _LINE_LIMIT = 8 * 2**20
 #: Connection timeout: a machine that is down does not even refuse a connection.
 _CONNECT_SECONDS = 10.0
+#: Headers that say nothing of the client: a request for a pod has its own.
+_OF_A_POD = frozenset({"accept", "user-agent"})
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -111,6 +113,28 @@ class Connection:
         except _NO_ANSWER as error:
             raise Unreachable(f"{method} {path}: no answer ({why(error, self._configuration)})") from error
 
+    async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> HttpAnswer:
+        ours = await self._headers(None)
+        kept = [(name, value) for name, value in ours if name not in _OF_A_POD or name not in relay.headers]
+        names = {name for name, _ in kept}
+        given = [(name, value) for name, value in relay.headers.items() if name.lower() not in names]
+        body = relay.body
+        try:
+            async with self._session.request(
+                relay.method,
+                self._configuration.host.rstrip("/") + path,
+                data=body if body is None or guard is None else _Guarded(body, guard),
+                headers=[*kept, *given],
+                timeout=aiohttp.ClientTimeout(total=relay.seconds),
+                allow_redirects=False,
+                **self._wire,
+            ) as response:
+                content = await whole(response.content, relay.longest)
+                self._look_at(response.status)
+                return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
+        except _NO_ANSWER as error:
+            raise Unreachable(f"{relay.method} {path}: no answer ({why(error, self._configuration)})") from error
+
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
@@ -160,6 +184,16 @@ class Connection:
                 what = "token" if name == "authorization" else name
                 raise Unreachable(f"no request is sent: the login's {what} has characters that no header may have")
         return headers
+
+
+async def whole(content: aiohttp.StreamReader, longest: int) -> bytes:
+    """All of an answer, TooLong beyond so many bytes."""
+    body = bytearray()
+    async for chunk in content.iter_any():
+        body += chunk
+        if len(body) > longest:
+            raise TooLong(f"more than {longest // 1024} KiB")
+    return bytes(body)
 
 
 async def _lines(path: str, content: aiohttp.StreamReader, configuration: Any) -> AsyncIterator[bytes]:

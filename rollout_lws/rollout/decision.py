@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from rollout_lws.analysis.calls import Call, Calls
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import FieldReference, SummaryState
@@ -67,8 +68,8 @@ class BestEffort:
 
 
 #: What can be asked of a version, and what is answered.
-Asked: TypeAlias = Criterion
-Answered: TypeAlias = Trial
+Asked: TypeAlias = Criterion | Call
+Answered: TypeAlias = Trial | Calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a pod exposes its metrics; ``port`` 0 if its template declares none, ``address`` "" before it has one."""
+    """Where a pod is asked; ``port`` 0 if its template declares none, ``address`` "" before it has one. A Service has
+    neither: which of its pods is asked is found out each time.
+    """
 
     uid: str
     pod: str
@@ -93,7 +96,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Figures to collect: of the pods that the new version has now, and of stable's where they are compared."""
+    """What to ask: the pods that the new version has now, and stable's where they are compared. Of requests, only
+    targets that have not passed or failed.
+    """
 
     question: Question
     new: tuple[Endpoint, ...]
@@ -103,7 +108,7 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, all objects
-    of these kinds in the namespace, and figures of model servers.
+    of these kinds in the namespace, and answers of model servers and Services.
     """
 
     pods: tuple[str, ...] = ()

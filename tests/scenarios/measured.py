@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from rollout_lws.controller.calling import HttpCalls, ProxyCaller
 from rollout_lws.controller.measuring import PodFigures
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import ProxyScraper
@@ -16,6 +17,7 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.model_servers import PREFIX
+from rollout_lws.sandbox.pod_answers import PREFIX as ANSWERS
 from rollout_lws.sandbox.transport import DirectTransport
 from tests.scenarios.names import NAMESPACE
 from tests.scenarios.store_world import StoreWorld
@@ -59,10 +61,9 @@ class MeasuredWorld(World):
 
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
-            scraper = ProxyScraper(Client(self._transport))
-            self.view.measuring = Measuring(
-                [PodFigures(scraper)], _ServerClock(self.server), self._start, lambda _: self._wake()
-            )
+            client = Client(self._transport)
+            sources = [PodFigures(ProxyScraper(client)), HttpCalls(client, ProxyCaller(client))]
+            self.view.measuring = Measuring(sources, _ServerClock(self.server), self._start, lambda _: self._wake())
         super().start_controller(budget)
 
     def stop_controller(self) -> None:
@@ -82,15 +83,18 @@ class MeasuredWorld(World):
         self._measures.add(task)
         return task
 
-    def serve(self, behaviour: Mapping[str, str], tag: str = "v1") -> dict[str, Any]:
-        """The template of a version whose servers behave so."""
+    def serve(
+        self, behaviour: Mapping[str, str], tag: str = "v1", answers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The template of a version whose servers behave so, and answer so."""
         (server,) = self.containers.of(tag)
         annotations = {PREFIX + name: text for name, text in behaviour.items()}
+        annotations |= {ANSWERS + name: text for name, text in (answers or {}).items()}
         return {
             "metadata": {"labels": {"app": "llama"}, "annotations": annotations},
             "spec": {"containers": [{**server, "ports": [{"name": "http", "containerPort": 8000}]}]},
         }
 
-    def apply(self, behaviour: Mapping[str, str], tag: str) -> None:
-        """A new version whose servers behave so."""
-        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": self.serve(behaviour, tag)}})
+    def apply(self, behaviour: Mapping[str, str], tag: str, answers: Mapping[str, str] | None = None) -> None:
+        """A new version whose servers behave so, and answer so."""
+        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": self.serve(behaviour, tag, answers)}})

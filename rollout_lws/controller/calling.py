@@ -82,8 +82,7 @@ class PodCaller:
                 timeout=aiohttp.ClientTimeout(total=call.seconds),
                 allow_redirects=False,
             ) as response:
-                body = await whole(response.content, LONGEST)
-                return said(call, response.status, body, response.headers.get("location", ""))
+                return _read(call, response.status, response.headers, await whole(response.content, LONGEST))
         except TooLong as error:
             raise NoAnswer(f"answered {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -119,7 +118,7 @@ class ProxyCaller:
             raise NoAnswer(f"is not asked: {allow(needs.verb, needs.what)}") from error
         except Unreachable as error:
             raise NoAnswer(f"gave no answer through the API server: {cleaned(str(error))}") from error
-        return said(call, answer.status, answer.body, answer.headers.get("location", ""))
+        return _read(call, answer.status, answer.headers, answer.body)
 
     async def close(self) -> None:
         return
@@ -207,8 +206,16 @@ def _of_pod(endpoint: Endpoint) -> Target:
         raise NoAnswer(f"is not asked: {error}") from error
 
 
+def _read(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> Said:
+    """What an answer says; a compressed one would unfold to any length, and none was asked for."""
+    coding = headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
+        raise NoAnswer(f"answered {code} in the encoding {cleaned(coding)}, which was not asked for")
+    return said(call, code, body, headers.get("location", ""))
+
+
 def _headers(call: Call) -> dict[str, str]:
-    """Without a compressed answer, which could be short and unfold to any length."""
+    """The gate's, and ours."""
     given = {name: text for name, text in call.headers if not is_reserved(name)}
     return {"user-agent": "rollout-lws", "accept": "application/json, */*", **given, "accept-encoding": "identity"}
 

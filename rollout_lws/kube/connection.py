@@ -33,8 +33,8 @@ from rollout_lws.kubeconfig.urls import is_header_value, shown
 _LINE_LIMIT = 8 * 2**20
 #: Connection timeout: a machine that is down does not even refuse a connection.
 _CONNECT_SECONDS = 10.0
-#: Headers that say nothing of the client: a request for a pod has its own.
-_OF_A_POD = frozenset({"accept", "user-agent"})
+#: Beginnings of headers by which the API server knows a client: they are never a pod's.
+_CREDENTIALS = ("authorization", "impersonate-")
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -114,19 +114,19 @@ class Connection:
             raise Unreachable(f"{method} {path}: no answer ({why(error, self._configuration)})") from error
 
     async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> HttpAnswer:
-        ours = await self._headers(None)
-        kept = [(name, value) for name, value in ours if name not in _OF_A_POD or name not in relay.headers]
-        names = {name for name, _ in kept}
-        given = [(name, value) for name, value in relay.headers.items() if name.lower() not in names]
+        given = [(name, value) for name, value in relay.headers.items() if not name.lower().startswith(_CREDENTIALS)]
+        names = {name.lower() for name, _ in given}
+        ours = [(name, value) for name, value in await self._headers(None) if name not in names]
         body = relay.body
         try:
             async with self._session.request(
                 relay.method,
                 self._configuration.host.rstrip("/") + path,
                 data=body if body is None or guard is None else _Guarded(body, guard),
-                headers=[*kept, *given],
+                headers=[*ours, *given],
                 timeout=aiohttp.ClientTimeout(total=relay.seconds),
                 allow_redirects=False,
+                auto_decompress=False,
                 **self._wire,
             ) as response:
                 content = await whole(response.content, relay.longest)

@@ -141,18 +141,20 @@ class Calls:
     """
 
     began: float
-    said: Mapping[str, Said] = field(default_factory=dict)
+    answers: Mapping[str, Said] = field(default_factory=dict)
 
     def after(self, heard: Mapping[str, Said]) -> Calls:
         """With one more round. A verdict of a target that passed or failed stays."""
-        return replace(self, said={**self.said, **{uid: each for uid, each in heard.items() if not self.settled(uid)}})
+        return replace(
+            self, answers={**self.answers, **{uid: each for uid, each in heard.items() if not self.settled(uid)}}
+        )
 
     def settled(self, uid: str) -> bool:
         """Whether a target need not be asked again."""
-        known = self.said.get(uid)
+        known = self.answers.get(uid)
         return known is not None and known.verdict in (Verdict.PASSED, Verdict.FAILED)
 
     @property
     def failed(self) -> str | None:
         """The uid of the first target that has failed the version; None if none has."""
-        return next((uid for uid, each in self.said.items() if each.verdict is Verdict.FAILED), None)
+        return next((uid for uid, each in self.answers.items() if each.verdict is Verdict.FAILED), None)

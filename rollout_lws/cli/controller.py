@@ -28,7 +28,7 @@ from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, SCRAPE_THROUGH, Add
     type=click.Choice(SCRAPE_THROUGH),
     default="pods",
     show_default=True,
-    help="How gates reach the metrics of pods.",
+    help="How gates reach pods.",
 )
 @click.option(
     "--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Form of log lines."

@@ -94,5 +94,5 @@ def test_a_verdict_stays_and_an_error_does_not(rounds: list[dict[str, Said]], af
     calls = Calls(5.0)
     for heard in rounds:
         calls = calls.after(heard)
-    assert (calls.said, calls.began) == (after, 5.0)
+    assert (calls.answers, calls.began) == (after, 5.0)
     assert calls.failed == next((uid for uid, each in after.items() if each is FAILED), None)

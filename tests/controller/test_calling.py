@@ -248,7 +248,7 @@ async def round_of(call: Call, *endpoints: Endpoint, lists: Any = None, answers:
 async def test_a_leader_is_asked_at_its_address() -> None:
     answers = Answers()
     calls = await round_of(POST, POD, answers=answers)
-    assert (calls.said, calls.began) == ({"uid-a": PASSED}, 5.0)
+    assert (calls.answers, calls.began) == ({"uid-a": PASSED}, 5.0)
     assert answers.asked == [(Target("llama-0", "10.0.0.7", 8000), POST)]
 
 
@@ -272,14 +272,14 @@ async def test_a_leader_is_asked_at_its_address() -> None:
 async def test_pods_that_are_never_asked(endpoint: Endpoint, why: str) -> None:
     answers = Answers()
     calls = await round_of(POST, endpoint, answers=answers)
-    assert calls.said == {"uid-a": Said(None, why)}
+    assert calls.answers == {"uid-a": Said(None, why)}
     assert answers.asked == []
 
 
 async def test_a_path_that_would_lead_elsewhere_is_not_asked() -> None:
     answers = Answers()
     calls = await round_of(replace(POST, path="/../../secrets"), POD, answers=answers)
-    assert calls.said == {"uid-a": Said(None, "'/../../secrets' is no path")}
+    assert calls.answers == {"uid-a": Said(None, "'/../../secrets' is no path")}
     assert answers.asked == []
 
 
@@ -290,7 +290,7 @@ BOARD = Endpoint("approvals", "approvals", "", 0, "/gate")
 async def test_a_service_is_asked_at_the_address_of_a_pod_that_it_selects() -> None:
     answers, lists = Answers(), Lists(ALL)
     calls = await round_of(OF_SERVICE, BOARD, lists=lists, answers=answers)
-    assert calls.said == {"approvals": PASSED}
+    assert calls.answers == {"approvals": PASSED}
     assert [target for target, _ in answers.asked] == [Target("b-0", "10.0.0.9", 8080, "approvals.prod.svc")]
     assert lists.params == [
         {"fieldSelector": "metadata.name=approvals"},
@@ -344,8 +344,8 @@ async def test_a_services_pods_are_asked_in_turn() -> None:
 async def test_services_that_are_not_asked(lists: Any, why: str) -> None:
     answers = Answers()
     calls = await round_of(OF_SERVICE, BOARD, lists=Lists(lists), answers=answers)
-    assert calls.said["approvals"].verdict is None
-    assert calls.said["approvals"].why.startswith(why)
+    assert calls.answers["approvals"].verdict is None
+    assert calls.answers["approvals"].why.startswith(why)
     assert answers.asked == []
 
 
@@ -354,7 +354,7 @@ async def test_so_many_pods_of_a_rollout_are_asked_at_once_and_no_more() -> None
     answers = Answers()
     answers.hangs = True
     calls = await round_of(POST, *(replace(POD, uid=f"{n}") for n in range(3 * OF_ONE)), answers=answers)
-    assert (len(calls.said), answers.most) == (3 * OF_ONE, OF_ONE)
+    assert (len(calls.answers), answers.most) == (3 * OF_ONE, OF_ONE)
 
 
 class Silent:

@@ -32,7 +32,7 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
         # The first round is on its way.
         return d, Running()
     if calls.failed is not None:
-        return d, Ended(GateResult.FAILED, f"{_name(d, gate, calls.failed)} {calls.said[calls.failed].sentence}")
+        return d, Ended(GateResult.FAILED, f"{_name(d, gate, calls.failed)} {calls.answers[calls.failed].sentence}")
     targets = [each.uid for each in _targets(d, gate)]
     left = [uid for uid in targets if not calls.settled(uid)]
     if targets and not left:
@@ -42,24 +42,24 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     open_one = _open_one(calls, left)
     if deadline > d.now:
         # An answer's own words may change with each round, and the status would with them.
-        trouble = f"{_name(d, gate, open_one)} {calls.said[open_one].why}" if open_one is not None else ""
+        trouble = f"{_name(d, gate, open_one)} {calls.answers[open_one].why}" if open_one is not None else ""
         return d, Running(deadline, trouble)
     if open_one is None:
         return d, Ended(GateResult.ERROR, _NO_GROUP if not targets else f"{_name(d, gate, left[0])} was not asked")
-    last = calls.said[open_one]
+    last = calls.answers[open_one]
     result = GateResult.ERROR if last.verdict is None else GateResult.INCONCLUSIVE
     return d, Ended(result, f"{_name(d, gate, open_one)} {last.sentence}")
 
 
 def _open_one(calls: Calls, left: list[str]) -> str | None:
     """The target that is told of while it has not passed: one with an error before one without a verdict."""
-    asked = [uid for uid in left if uid in calls.said]
-    return min(asked, key=lambda uid: calls.said[uid].verdict is not None, default=None)
+    asked = [uid for uid in left if uid in calls.answers]
+    return min(asked, key=lambda uid: calls.answers[uid].verdict is not None, default=None)
 
 
 def _passed(d: Draft, gate: StepGate, calls: Calls, targets: list[str]) -> str:
     if len(targets) == 1:
-        return f"{_name(d, gate, targets[0])} {calls.said[targets[0]].sentence}"
+        return f"{_name(d, gate, targets[0])} {calls.answers[targets[0]].sentence}"
     return f"the leaders of {len(targets)} groups have passed"
 
 

@@ -136,7 +136,7 @@ def _text(raw: msgspec.Raw) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What has been answered so far: the last word of each target, by its uid. ``began`` is the epoch second of the
+    """What has been answered so far: the last answer of each target, by its uid. ``began`` is the epoch second of the
     first round's end.
     """
 

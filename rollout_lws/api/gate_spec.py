@@ -46,7 +46,7 @@ class HttpGate(Model):
 
     each: Literal["Group"] | None = None
     """Group: the leader pod of each group of the new version is asked, and each has to pass."""
-    service: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=63)] | None = None
+    service: Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-+[a-z0-9]+)*$", max_length=63)] | None = None
     """Name of a Service in the Rollout's namespace, one of whose pods is asked."""
     port: PortNumber | PortName | None = None
     """Name or number: with each, of a container port, by default the one named http, else the leader's first; with
@@ -57,7 +57,9 @@ class HttpGate(Model):
     method: Literal["GET", "POST"] | None = None
     """GET or POST; by default POST with a body or to a Service, else GET."""
     headers: Annotated[dict[str, HeaderText], Field(default_factory=dict, max_length=16)]
-    """Headers besides Host, content-type and what HTTP itself needs; at most 16. No place for secrets."""
+    """Headers, but those by which HTTP works or clients are known (Host, Authorization); at most 16. No place for
+    secrets.
+    """
     body: Annotated[str, Field(max_length=16_384)] | None = None
     """Body of a POST, at most 16 KiB; by default JSON that says which release asks."""
     metadata: Annotated[dict[str, HeaderText], Field(default_factory=dict, max_length=16)]

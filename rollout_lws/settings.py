@@ -120,7 +120,7 @@ class Settings:
 
     ``namespaces`` are those whose Rollouts are managed, () means all. ``workers`` is the number of concurrent
     reconciles. ``request_timeout`` limits each request, in seconds; watches have their own deadlines. ``health`` and
-    ``metrics`` are None when switched off. ``scrape_through`` is how pods' metrics are reached: at their addresses, or
+    ``metrics`` are None when switched off. ``scrape_through`` is how gates reach pods: at their addresses, or
     through the API server for a controller outside of the cluster. ``scrape_every`` is the number of seconds between
     two rounds of them; it has no flag, since verdicts were tried with slices of 15 s, and only the demo has less time.
     ``election`` is None without leader election, ``guard`` None without the admission webhook.

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import assert_never
 
+from rollout_lws.analysis.calls import is_reserved
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import engines
-from rollout_lws.api.gate_spec import KINDS, Analysis, MetricGate, QueryGate, StepGate
+from rollout_lws.api.gate_spec import KINDS, Analysis, HttpGate, MetricGate, QueryGate, StepGate
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.words import GateStage
 from rollout_lws.prometheus import promql
@@ -18,6 +19,10 @@ from rollout_lws.prometheus.scrapes import Prometheus
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+#: Bytes of a body.
+MOST_BODY = 16_384
+#: RFC 9110, 5.6.2: a token.
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}")
 #: Gauges whose values are shares from 0 to 1.
 _SHARES = frozenset({Signal.KV_CACHE_USAGE})
 
@@ -77,11 +82,6 @@ def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> I
         path = f"{at}.gates[{index}]"
         if gate.name in names[:index]:
             yield Problem(f"{path}.name", f"two gates of the step are called {gate.name}: rename one of them")
-        if gate.deadline_seconds is not None and gate.deadline_seconds < gate.seconds:
-            yield Problem(
-                f"{path}.deadlineSeconds",
-                f"{gate.deadline_seconds} s are over before the window of {gate.seconds} s is: give at least as many",
-            )
         yield from _kind(gate, analysis, path)
 
 
@@ -93,15 +93,29 @@ def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
         case MetricGate() as metric:
             if gate.when is GateStage.BEFORE_TRAFFIC:
                 yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
+            yield from _short(gate, at)
             yield from _metric(metric, analysis, f"{at}.metric")
         case QueryGate() as asked:
             if gate.when is GateStage.BEFORE_TRAFFIC:
                 yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
+            yield from _short(gate, at)
             yield from _query(asked, f"{at}.query")
+        case HttpGate() as http:
+            if gate.window is not None:
+                yield Problem(f"{at}.window", "an answer has no window: use deadlineSeconds, or remove it")
+            yield from _http(http, f"{at}.http")
         case None:
             yield Problem(at, f"it asks for nothing: give it one of {', '.join(KINDS)}")
         case unknown:
             assert_never(unknown)
+
+
+def _short(gate: StepGate, at: str) -> Iterator[Problem]:
+    if gate.deadline_seconds is not None and gate.deadline_seconds < gate.seconds:
+        yield Problem(
+            f"{at}.deadlineSeconds",
+            f"{gate.deadline_seconds} s are over before the window of {gate.seconds} s is: give at least as many",
+        )
 
 
 def _query(asked: QueryGate, at: str) -> Iterator[Problem]:
@@ -118,6 +132,23 @@ def _query(asked: QueryGate, at: str) -> Iterator[Problem]:
     for member, given in {"confidence": asked.confidence, "minSamples": asked.min_samples}.items():
         if given is not None and asked.samples is None:
             yield Problem(f"{at}.{member}", "it counts for shares only: give samples, or remove it")
+
+
+def _http(http: HttpGate, at: str) -> Iterator[Problem]:
+    if (http.each is None) == (http.service is None):
+        given = "none is" if http.each is None else "both are"
+        yield Problem(at, f"exactly one of each and service must be set, and {given}")
+    for name in http.headers:
+        if not _HEADER.fullmatch(name):
+            yield Problem(f"{at}.headers", f"{name[:64]!r} is no name of a header: remove it")
+        elif is_reserved(name):
+            yield Problem(f"{at}.headers", f"{name[:64]} is set by the controller, or says who a client is: remove it")
+    if http.verb == "GET" and http.body is not None:
+        yield Problem(f"{at}.body", "a GET has no body: use method POST, or remove it")
+    if http.metadata and (http.verb == "GET" or http.body is not None):
+        yield Problem(f"{at}.metadata", "it is part of the body that a POST has by default: remove it, or the body")
+    if http.body is not None and len(http.body.encode()) > MOST_BODY:
+        yield Problem(f"{at}.body", f"{len(http.body.encode())} bytes are too many: give at most {MOST_BODY}")
 
 
 def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem]:

@@ -64,7 +64,7 @@ def _object(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tup
         properties = {
             name: _convert(value, definitions, (*path, name))
             for name, value in schema["properties"].items()
-            if name != "metadata"
+            if name != "metadata" or len(path) > 1
         }
         required = [name for name in schema.get("required", ()) if name in properties]
         return {"properties": properties} | ({"required": required} if required else {})

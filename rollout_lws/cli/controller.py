@@ -37,7 +37,7 @@ from rollout_lws.settings import (
     type=click.Choice(SCRAPE_THROUGH),
     default="pods",
     show_default=True,
-    help="How gates reach the metrics of pods.",
+    help="How gates reach pods.",
 )
 @click.option("--prometheus", default="", metavar="URL", help="Prometheus of Rollouts that name none.")
 @click.option(

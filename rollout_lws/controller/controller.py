@@ -13,6 +13,7 @@ from typing import Any
 from rollout_lws.api import Phase
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.controller.cached_world import CachedWorld
+from rollout_lws.controller.calling import HttpCalls, PodCaller, ProxyCaller
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
@@ -83,12 +84,14 @@ class Controller:
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
         self._definitions.on_change(self._all_again)
-        direct = PodScraper(os.environ.get("KUBERNETES_SERVICE_HOST", ""))
-        scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else direct
+        proxied, api_server = settings.scrape_through == "api-server", os.environ.get("KUBERNETES_SERVICE_HOST", "")
+        scraper = ProxyScraper(client) if proxied else PodScraper(api_server)
+        caller = ProxyCaller(client) if proxied else PodCaller(api_server)
         prometheus = PrometheusClient(client, clock, settings.origins, settings.prometheus)
         every = settings.scrape_every
         sources: list[Source] = [
             PodFigures(scraper, every),
+            HttpCalls(client, caller, every),
             PrometheusFigures(prometheus, clock, every),
             PrometheusQueries(prometheus, clock, every, confine=settings.gate_queries == "namespace"),
         ]

@@ -189,7 +189,7 @@ class PrometheusQueries:
         queries = {each: each.question.asks for each in wanted if isinstance(each.question.asks, Query)}
         now = self._clock.now()
         polls = {each: before.get(each.question) for each in queries}
-        open_ones = [each for each, poll in polls.items() if poll is None or poll.verdict is None]
+        open_ones = [each for each, poll in polls.items() if not isinstance(poll, Poll) or poll.verdict is None]
         answers = await asyncio.gather(*(self._answer(namespace, each, queries[each], now) for each in open_ones))
         return {
             each.question: _polled(each, queries[each], answer) for each, answer in zip(open_ones, answers, strict=True)

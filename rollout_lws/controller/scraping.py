@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -11,6 +10,7 @@ import aiohttp
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.bounded import at_most
 from rollout_lws.kube.client import Client
+from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
 from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.decision import Endpoint
@@ -19,9 +19,6 @@ from rollout_lws.rollout.decision import Endpoint
 SECONDS = 5.0
 #: Longest answer, in bytes; a vLLM server with many models answers with some 300 kB.
 LONGEST = 4 * 1024 * 1024
-#: Ports of a node that are never asked, whatever a template declares: those of SSH, etcd, the API server, kubelet,
-#: kube-proxy, controller manager and scheduler. A pod with hostNetwork has its node's address, and a status any.
-NODE_PORTS = frozenset({22, 2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259})
 _TEXT = ("text/plain", "application/openmetrics-text")
 _ACCEPT = "text/plain;version=0.0.4;q=1,*/*;q=0.1"
 
@@ -124,31 +121,22 @@ def _declared(endpoint: Endpoint) -> None:
     """Only ports that the pod declares are asked: others, those of a node among them, are none of a Rollout's."""
     if endpoint.port <= 0:
         raise Unread("its template declares no such container port: name one in spec.strategy.analysis.pods.port")
-    if endpoint.port in NODE_PORTS:
-        raise Unread(f"port {endpoint.port} is one of a node: name another in spec.strategy.analysis.pods.port")
-    if not endpoint.path.startswith("/") or {".", ".."} & {*endpoint.path.split("/")} or set("%?#") & {*endpoint.path}:
-        # Behind the API server's proxy it would lead to another object.
+    if node_port(endpoint.port):
+        raise Unread(node_port(endpoint.port))
+    if leads_elsewhere(endpoint.path):
         raise Unread(f"{endpoint.path!r} is no path of metrics")
 
 
 def _dialled(endpoint: Endpoint, api_server: str) -> str:
-    """The pod's address as an URL has it. A status that names this machine, its link or the API server is not
-    believed.
-    """
+    """The pod's address as an URL has it. A status that names the API server is not believed."""
     _declared(endpoint)
-    if not endpoint.address:
-        raise Unread("it has no address yet")
     try:
-        address = ipaddress.ip_address(endpoint.address)
+        address = pod_address(endpoint.address)
     except ValueError as error:
-        raise Unread(f"{endpoint.address!r} is no address") from error
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    if str(address) == api_server:
+        raise Unread(str(error)) from error
+    if address == api_server:
         raise Unread(f"{address} is the API server's address")
-    if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
-        raise Unread(f"{address} is not a pod's address")
-    return f"[{address}]" if address.version == 6 else str(address)
+    return address
 
 
 def _text(endpoint: Endpoint, body: bytes) -> str:

@@ -18,11 +18,11 @@ from rollout_lws.errors import ApiError, NotLeading, Unreachable
 from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
-from rollout_lws.kube.transport import Answer, Transport
+from rollout_lws.kube.transport import Answer, Relay, Transport
 from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.go_json import encoded
 from rollout_lws.objects.json_patch import is_stale, operations
-from rollout_lws.objects.permissions import Permission
+from rollout_lws.objects.permissions import Permission, is_denied
 from rollout_lws.objects.resources import PODS, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 
@@ -105,6 +105,21 @@ class Client:
             permission, self._transport.foreign(behind, accept=accept, timeout=seconds, limit=limit)
         )
 
+    async def relayed(self, namespace: str, pod: str, path: str, relay: Relay) -> Answer:
+        """What ``pod``, with its port as "name:port", answers behind the API server, whatever its status. Not repeated.
+        ApiError only if the API server denies it; a redirect is not followed.
+        """
+        permission = Permission(VERBS[relay.method], PODS, namespace, "proxy")
+        guard = None if relay.method == "GET" else self._fence.check
+        behind = PODS.path(namespace, pod, "proxy") + path
+        answer = await self._observed(permission, self._transport.relay(behind, relay, guard))
+        error = refused(answer.status, answer.headers, answer.body) if answer.status == 403 else None
+        denied = error if error is not None and is_denied(error, permission.verb) else None
+        self.denials.answered(permission, denied)
+        if denied is not None:
+            raise denied
+        return answer
+
     async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
         """One page of a list, according to the parameters (labelSelector, limit, continue …)."""
         return await self._read(Permission("list", resource, namespace), resource.path(namespace), params or {})
@@ -145,7 +160,7 @@ class Client:
         method, path, body, content_type = request_of(write)
         params = {} if method == "DELETE" else {"fieldManager": self._field_manager}
         subresource = write.subresource if isinstance(write, Patch | Replace) else ""
-        permission = Permission(_VERBS[method], write.resource, write.namespace, subresource)
+        permission = Permission(VERBS[method], write.resource, write.namespace, subresource)
         try:
             return await self._call(permission, method, path, params, body, content_type)
         except ApiError as error:
@@ -211,6 +226,15 @@ class Client:
 
     async def _told(self, permission: Permission, asked: Awaitable[Answer]) -> Answer:
         """The answer, which is observed; ApiError for a refusal."""
+        answer = await self._observed(permission, asked)
+        error = refused(answer.status, answer.headers, answer.body) if answer.status >= 400 else None
+        self.denials.answered(permission, error)
+        if error is not None:
+            raise error
+        return answer
+
+    async def _observed(self, permission: Permission, asked: Awaitable[Answer]) -> Answer:
+        """The answer, which ``observe`` is told of."""
         started, code = asyncio.get_running_loop().time(), 0
         try:
             answer = await asked
@@ -223,10 +247,6 @@ class Client:
         finally:
             if self.observe is not None:
                 self.observe(permission.verb, permission.resource, code, asyncio.get_running_loop().time() - started)
-        error = refused(code, answer.headers, answer.body) if code >= 400 else None
-        self.denials.answered(permission, error)
-        if error is not None:
-            raise error
         return answer
 
 
@@ -242,7 +262,8 @@ def _changed(write: Confirm | Patch) -> ApiError:
     return ApiError(409, "Conflict", f"{write.resource} {write.namespace}/{write.name} has changed since it was seen")
 
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+#: Verbs of RBAC by method.
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 def request_of(write: Create | Patch | Replace | Delete) -> tuple[str, str, bytes, str]:

@@ -23,7 +23,7 @@ from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube.bounded import at_most
 from rollout_lws.kube.login import Login, configured, why
 from rollout_lws.kube.status import refused
-from rollout_lws.kube.transport import Guard
+from rollout_lws.kube.transport import Guard, Relay, TooLong
 from rollout_lws.kubeconfig.context import load
 from rollout_lws.kubeconfig.login import Headers, impersonation, program_of
 from rollout_lws.kubeconfig.proxies import proxy_of
@@ -34,6 +34,8 @@ from rollout_lws.kubeconfig.urls import is_header_value, shown
 _LINE_LIMIT = 8 * 2**20
 #: Connection timeout: a machine that is down does not even refuse a connection.
 _CONNECT_SECONDS = 10.0
+#: Beginnings of headers by which the API server knows a client: they are never a pod's.
+_CREDENTIALS = ("authorization", "impersonate-")
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -136,6 +138,28 @@ class Connection:
         except _NO_ANSWER as error:
             raise Unreachable(f"GET {path}: no answer ({why(error, self._configuration)})") from error
 
+    async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> HttpAnswer:
+        given = [(name, value) for name, value in relay.headers.items() if not name.lower().startswith(_CREDENTIALS)]
+        names = {name.lower() for name, _ in given}
+        ours = [(name, value) for name, value in await self._headers(None) if name not in names]
+        body = relay.body
+        try:
+            async with self._session.request(
+                relay.method,
+                self._configuration.host.rstrip("/") + path,
+                data=body if body is None or guard is None else _Guarded(body, guard),
+                headers=[*ours, *given],
+                timeout=aiohttp.ClientTimeout(total=relay.seconds),
+                allow_redirects=False,
+                auto_decompress=False,
+                **self._wire,
+            ) as response:
+                content = await whole(response.content, relay.longest)
+                self._look_at(response.status)
+                return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
+        except _NO_ANSWER as error:
+            raise Unreachable(f"{relay.method} {path}: no answer ({why(error, self._configuration)})") from error
+
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
@@ -185,6 +209,16 @@ class Connection:
                 what = "token" if name == "authorization" else name
                 raise Unreachable(f"no request is sent: the login's {what} has characters that no header may have")
         return headers
+
+
+async def whole(content: aiohttp.StreamReader, longest: int) -> bytes:
+    """All of an answer, TooLong beyond so many bytes."""
+    body = bytearray()
+    async for chunk in content.iter_any():
+        body += chunk
+        if len(body) > longest:
+            raise TooLong(f"more than {longest // 1024} KiB")
+    return bytes(body)
 
 
 async def _lines(path: str, content: aiohttp.StreamReader, configuration: Any) -> AsyncIterator[bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 
@@ -23,6 +24,23 @@ class Answer(Protocol):
 
 #: Called immediately before a body is sent; raises to stop the request.
 Guard: TypeAlias = Callable[[], None]
+
+
+class TooLong(Exception):
+    """An answer of more bytes than were asked for; its text is how many those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """A request that the API server passes on to a pod. ``headers`` are the pod's, never in place of credentials;
+    ``seconds`` is for all of it, and of the answer at most ``longest`` bytes are read. A redirect is an answer.
+    """
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    seconds: float
+    longest: int
 
 
 class Transport(Protocol):
@@ -53,6 +71,10 @@ class Transport(Protocol):
         """The answer to a GET of what the server passes on from elsewhere, as it comes: a redirect is not followed,
         nothing is unpacked, and of the body the first ``limit`` bytes are read. Unreachable without one in time.
         """
+        ...
+
+    async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> Answer:
+        """What a pod answers behind ``path``. Unreachable as with ``request``, TooLong for more than was asked for."""
         ...
 
     def stream(

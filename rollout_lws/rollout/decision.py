@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from rollout_lws.analysis.calls import Call, Calls
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import FieldReference, SummaryState
@@ -77,8 +78,8 @@ class Stored:
 
 
 #: What can be asked of a version, and what is answered.
-Asked: TypeAlias = Criterion | Stored | Query
-Answered: TypeAlias = Trial | Poll
+Asked: TypeAlias = Criterion | Stored | Query | Call
+Answered: TypeAlias = Trial | Poll | Calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a pod exposes its metrics; ``port`` 0 if its template declares none, ``address`` "" before it has one.
-    ``ready_since`` is when its group became ready: before, a pod of its name may have been another one.
+    """Where a pod is asked; ``port`` 0 if its template declares none, ``address`` "" before it has one. A Service has
+    neither: which of its pods is asked is found out each time. ``ready_since`` is when the pod's group became ready:
+    before, a pod of its name may have been another one.
     """
 
     uid: str
@@ -106,7 +108,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Figures to collect: of the pods that the new version has now, and of stable's where they are compared."""
+    """What to ask: the pods that the new version has now, and stable's where they are compared. Of requests, only
+    targets that have not passed or failed.
+    """
 
     question: Question
     new: tuple[Endpoint, ...]
@@ -116,7 +120,7 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, all objects
-    of these kinds in the namespace, and figures of model servers.
+    of these kinds in the namespace, and answers of model servers and Services.
     """
 
     pods: tuple[str, ...] = ()

@@ -12,8 +12,9 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.definitions import crds
 from rollout_lws.sandbox.faults import READS, Effect, Faults
 from rollout_lws.sandbox.model_servers import PATH, ModelServers
+from rollout_lws.sandbox.pod_answers import answer_of
 from rollout_lws.sandbox.rest import Rest
-from rollout_lws.sandbox.routes import Behind, Request, Response, behind, target_of, verb_of
+from rollout_lws.sandbox.routes import BEHIND_VERBS, Behind, Request, Response, behind, target_of, verb_of
 from rollout_lws.sandbox.store import Event
 from rollout_lws.sandbox.watches import Watch
 
@@ -79,11 +80,16 @@ class Gate:
                     yield line
 
     def _proxied(self, asked: Behind) -> Response:
-        """What a model server in the pod answers; an API server answers 503 for a pod that does not."""
+        """What the pod answers by its annotations, or its model server; an API server answers 503 for one that does
+        not.
+        """
+        answer = answer_of(self.server, asked)
+        if answer is not None:
+            return answer
         told = self.models.metrics(asked.namespace, asked.pod)
         if told is None:
             return codec.refused(ApiError(503, "ServiceUnavailable", f"error trying to reach pod {asked.pod}"))
-        if asked.path != PATH:
+        if asked.path != PATH or asked.method != "GET":
             return Response(404, b"Not Found", {"content-type": "text/plain"})
         return Response(200, told.encode(), {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
@@ -100,7 +106,7 @@ class Gate:
 
     def _named(self, request: Request) -> tuple[str, str]:
         if behind(request) is not None:
-            return "get", "pods/proxy"
+            return BEHIND_VERBS[request.method], "pods/proxy"
         try:
             target = target_of(self.server, request.path)
         except ApiError:

@@ -71,19 +71,24 @@ def target_of(server: ApiServer, path: str) -> Target:
 class Behind:
     """What a request for a pod's proxy asks of the pod."""
 
+    method: str
     namespace: str
     pod: str
     port: int
     path: str
 
 
+#: Verbs of pods/proxy by method; others are not passed on.
+BEHIND_VERBS = {"GET": "get", "POST": "create"}
 _PROXY = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/:]+):([0-9]{1,5})/proxy(/.*)?")
 
 
 def behind(request: Request) -> Behind | None:
     """The request for a pod that stands behind the API server; None for one of the API itself."""
     found = _PROXY.fullmatch(unquote(request.path))
-    return Behind(found[1], found[2], int(found[3]), found[4] or "/") if found and request.method == "GET" else None
+    if found is None or request.method not in BEHIND_VERBS:
+        return None
+    return Behind(request.method, found[1], found[2], int(found[3]), found[4] or "/")
 
 
 def _nothing_at(server: ApiServer, group: str) -> ApiError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import Engine, Signal
@@ -51,6 +52,10 @@ def test_criteria(gate: dict[str, Any], expected: Criterion) -> None:
     assert criterion(asked.metric, asked, found.strategy.source) == expected
 
 
+def http(**asked: Any) -> dict[str, Any]:
+    return {"name": "g", "http": asked}
+
+
 @pytest.mark.parametrize(
     ("gates", "path", "message"),
     [
@@ -73,11 +78,30 @@ def test_criteria(gate: dict[str, Any], expected: Criterion) -> None:
             "deadlineSeconds",
             "before the window of 600 s",
         ),
+        ([{"name": "g"}], "", "it asks for nothing"),
+        ([{**metric(max="2s"), **http(each="Group")}], "", "metric and http are set"),
+        ([{**metric(max="2s"), "when": "BeforeTraffic"}], "when", "come with its traffic"),
+        ([{**http(each="Group"), "window": 60}], "window", "an answer has no window"),
+        ([http()], "http", "exactly one of each and service must be set, and none is"),
+        ([http(each="Group", service="approvals")], "http", "and both are"),
+        ([http(each="Group", body="{}", method="GET")], "http.body", "a GET has no body"),
+        ([http(each="Group", metadata={"a": "b"})], "http.metadata", "part of the body that a POST has by default"),
+        ([http(service="a", metadata={"a": "b"}, body="{}")], "http.metadata", "or the body"),
+        ([http(service="a", body="é" * 10_000)], "http.body", "20000 bytes are too many: give at most 16384"),
+        ([http(service="a", headers={"a b": "c"})], "http.headers", "'a b' is no name of a header"),
+        ([http(service="a", headers={"x\r\nhost": "c"})], "http.headers", "is no name of a header"),
+        *(
+            ([http(service="a", headers={name: "c"})], "http.headers", f"{name} is set by the controller, or says who")
+            for name in (
+                *("Host", "Authorization", "Cookie", "Content-Length", "Transfer-Encoding", "Connection", "TE"),
+                *("Proxy-Authorization", "Impersonate-User", "X-Remote-User", "X-Forwarded-For", "Accept-Encoding"),
+            )
+        ),
     ],
 )
 def test_mistakes(gates: list[dict[str, Any]], path: str, message: str) -> None:
     (problem,) = problems(spec(*gates))
-    assert problem.path == f"spec.strategy.canary.steps[0].gates[0].{path}"
+    assert problem.path == f"spec.strategy.canary.steps[0].gates[0].{path}".rstrip(".")
     assert message in problem.message
 
 
@@ -95,3 +119,37 @@ def test_nothing_is_compared_with_a_version_without_requests() -> None:
     (problem,) = problems(spec(metric(maxToStable="120%"), traffic="100%"))
     assert "the stable version gets no requests in this step" in problem.message
     assert problems(spec(metric(maxToStable="120%"), traffic="50%")) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "verb"),
+    [
+        ({"each": "Group"}, "GET"),
+        ({"each": "Group", "body": "{}"}, "POST"),
+        ({"each": "Group", "method": "POST"}, "POST"),
+        ({"service": "approvals"}, "POST"),
+        ({"service": "approvals", "method": "GET"}, "GET"),
+        ({"service": "approvals", "port": 8080, "headers": {"X-Team": "a"}, "failOn": [409]}, "POST"),
+        ({"service": "approvals", "port": "web", "metadata": {"type": "cmd"}, "path": "/v1/models/m:predict"}, "POST"),
+    ],
+)
+def test_requests(asked: dict[str, Any], verb: str) -> None:
+    found = spec(http(**asked))
+    assert problems(found) == ()
+    (gate,) = found.strategy.canary.steps[0].gates  # type: ignore[union-attr]
+    assert gate.http is not None
+    assert (gate.http.verb, gate.deadline) == (verb, 600)
+
+
+@pytest.mark.parametrize(
+    "path", ["/../x", "/a/../../x", "/./x", "x", "//x", "/a//b", "/%2e%2e/x", "/x?y", "/x#y", "/.x"]
+)
+def test_paths_that_are_refused(path: str) -> None:
+    with pytest.raises(ValidationError):
+        spec(http(each="Group", path=path))
+
+
+@pytest.mark.parametrize("value", ["a\r\nHost: b", "a\n", "\x00", "é", "x" * 1025])
+def test_values_of_headers_that_are_refused(value: str) -> None:
+    with pytest.raises(ValidationError):
+        spec(http(each="Group", headers={"a": value}))

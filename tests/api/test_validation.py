@@ -52,6 +52,7 @@ def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
     return before.model_copy(update={"strategy": before.strategy.model_copy(update={"canary": strategy})})
 
 
+WARM_UP = {"name": "warm-up", "when": "BeforeTraffic", "http": {"each": "Group"}}
 NO_SECOND = (
     "it is for the leaders of a second LeaderWorkerSet, and capacity {} makes none: remove it, or use capacity"
     " ExtraWorkload"
@@ -81,6 +82,25 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
                 "spec.strategy.canary.steps[0].gates[0].metric.maxToStable",
                 "the stable version gets no requests in this step, so there is nothing to compare with: use max, or"
                 " compare in a step before",
+            )
+        ],
+    ),
+    "a request before traffic that nothing holds back": (
+        canary(steps=[{"replicas": 1, "gates": [WARM_UP]}]),
+        [
+            (
+                f"{AT}.steps[0].gates[0].when",
+                "nothing is named that could hold requests back: give the strategy trafficRoutings, or leave it out",
+            )
+        ],
+    ),
+    "a request before traffic that comes in place": (
+        routed(steps=[{"replicas": 1, "gates": [WARM_UP]}], capacity="InPlace"),
+        [
+            (
+                f"{AT}.steps[0].gates[0].when",
+                "in place a group takes its share of the requests as soon as it is ready: leave it out, or use another"
+                " capacity",
             )
         ],
     ),
@@ -319,6 +339,8 @@ def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpe
             steps=[{"replicas": 1, "traffic": "auto"}, {"replicas": 2, "matches": [{"path": {}}]}],
         ),
         steps(1, pause={"duration": 0}),
+        routed(steps=[{"replicas": 1, "gates": [WARM_UP]}]),
+        routed(steps=[{"replicas": 1, "gates": [WARM_UP]}], capacity="Surge"),
     ],
 )
 def test_what_can_be_released_has_no_problems(accepted: RolloutSpec) -> None:

@@ -117,7 +117,8 @@ class Sections:
             branches = [branch for branch in said["anyOf"] if branch.get("type") != "null"]
             if len(branches) == 1:
                 return self._type(branches[0], defined, served, place)
-            return "count or percentage"
+            percents = any("%" in branch.get("pattern", "") for branch in branches)
+            return "count or percentage" if percents else "number or name"
         if "$ref" in said:
             name = said["$ref"].rpartition("/")[2]
             if "properties" not in defined[name]:

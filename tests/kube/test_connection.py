@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from aiohttp import web
 
 from rollout_lws.errors import ApiError, NotLeading, Unreachable, UsageError
 from rollout_lws.kube.connection import Connection, connect
+from rollout_lws.kube.transport import Relay, TooLong
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -240,6 +242,68 @@ async def test_an_error_status_is_an_answer_and_not_an_exception(tmp_path: Path)
         with pytest.raises(ApiError, match="HTTP 502 Bad Gateway") as caught:
             await read(connection)
         assert caught.value.code == 502
+
+
+RELAY = Relay("POST", {"accept": "*/*", "x-team": "a"}, b"{}", 5.0, 1024)
+BEHIND = "/api/v1/namespaces/prod/pods/a%3A80/proxy/gate"
+
+
+async def test_a_request_for_a_pod_has_its_own_headers_and_the_clients_credentials(tmp_path: Path) -> None:
+    asked = replace(RELAY, headers={**RELAY.headers, "Authorization": "Bearer other", "impersonate-user": "root"})
+    user = {"token": "ours", "as": "me"}
+    async with connected(tmp_path, echo, user) as connection:
+        answer = await connection.relay(BEHIND, replace(asked, longest=4096))
+    told = json.loads(answer.body)
+    assert (told["method"], told["body"]) == ("POST", "{}")
+    headers = {name.lower(): text for name, text in told["headers"].items()}
+    assert {name: headers.get(name) for name in ("authorization", "impersonate-user", "accept", "x-team")} == {
+        "authorization": "Bearer ours",
+        "impersonate-user": "me",
+        "accept": "*/*",
+        "x-team": "a",
+    }
+
+
+async def test_a_redirect_of_a_pod_is_an_answer(tmp_path: Path) -> None:
+    seen = []
+
+    async def moved(request: web.Request) -> web.Response:
+        seen.append(request.path)
+        return web.Response(status=302, headers={"location": "/api/v1/namespaces/prod/secrets"})
+
+    async with connected(tmp_path, moved) as connection:
+        answer = await connection.relay(BEHIND, replace(RELAY, method="GET", body=None))
+    assert (answer.status, answer.headers["location"]) == (302, "/api/v1/namespaces/prod/secrets")
+    assert len(seen) == 1
+
+
+async def test_of_a_pods_answer_no_more_is_read_than_is_asked_for(tmp_path: Path) -> None:
+    async def long(_: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 1025)
+
+    async with connected(tmp_path, long) as connection:
+        with pytest.raises(TooLong, match="more than 1 KiB"):
+            await connection.relay(BEHIND, RELAY)
+        assert len((await connection.relay(BEHIND, replace(RELAY, longest=1025))).body) == 1025
+
+
+async def test_a_packed_answer_of_a_pod_stays_packed(tmp_path: Path) -> None:
+    async def packed(_: web.Request) -> web.Response:
+        response = web.Response(body=b"x" * 2**20)
+        response.enable_compression(web.ContentCoding.gzip)
+        return response
+
+    async with connected(tmp_path, packed) as connection:
+        answer = await connection.relay(BEHIND, replace(RELAY, longest=4096))
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(answer.body) < 4096
+
+
+async def test_a_pod_that_is_not_there_is_unreachable(tmp_path: Path, nowhere: str) -> None:
+    connection = await connect(kubeconfig(tmp_path, nowhere))
+    with pytest.raises(Unreachable, match=r"POST .*/proxy/gate: no answer"):
+        await connection.relay(BEHIND, RELAY)
+    await connection.close()
 
 
 async def test_a_refused_watch_raises_its_status(tmp_path: Path) -> None:

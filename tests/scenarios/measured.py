@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from rollout_lws.controller.calling import HttpCalls, ProxyCaller
 from rollout_lws.controller.measuring import PodFigures
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import ProxyScraper, Scraper
@@ -16,6 +17,7 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.model_servers import PREFIX
+from rollout_lws.sandbox.pod_answers import PREFIX as ANSWERS
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import SCRAPE_EVERY
 from tests.scenarios.names import NAMESPACE
@@ -61,9 +63,11 @@ class MeasuredWorld(World):
 
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
-            scraper = self.between(ProxyScraper(Client(self._transport)))
-            sources = [PodFigures(scraper, SCRAPE_EVERY)]
-            clock = _ServerClock(self.server)
+            client, clock = Client(self._transport), _ServerClock(self.server)
+            sources = [
+                PodFigures(self.between(ProxyScraper(client)), SCRAPE_EVERY),
+                HttpCalls(client, ProxyCaller(client), SCRAPE_EVERY),
+            ]
             self.view.measuring = Measuring(sources, clock, self._start, lambda _: self._wake())
         super().start_controller(budget)
 
@@ -84,15 +88,18 @@ class MeasuredWorld(World):
         self._measures.add(task)
         return task
 
-    def serve(self, behaviour: Mapping[str, str], tag: str = "v1") -> dict[str, Any]:
-        """The template of a version whose servers behave so."""
+    def serve(
+        self, behaviour: Mapping[str, str], tag: str = "v1", answers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The template of a version whose servers behave so, and answer so."""
         (server,) = self.containers.of(tag)
         annotations = {PREFIX + name: text for name, text in behaviour.items()}
+        annotations |= {ANSWERS + name: text for name, text in (answers or {}).items()}
         return {
             "metadata": {"labels": {"app": "llama"}, "annotations": annotations},
             "spec": {"containers": [{**server, "ports": [{"name": "http", "containerPort": 8000}]}]},
         }
 
-    def apply(self, behaviour: Mapping[str, str], tag: str) -> None:
-        """A new version whose servers behave so."""
-        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": self.serve(behaviour, tag)}})
+    def apply(self, behaviour: Mapping[str, str], tag: str, answers: Mapping[str, str] | None = None) -> None:
+        """A new version whose servers behave so, and answer so."""
+        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": self.serve(behaviour, tag, answers)}})

@@ -1,47 +1,57 @@
-"""Where the leader pods of both versions are asked for their metrics."""
+"""Where the leader pods of both versions are asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from rollout_lws.api import PodMetrics
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
-from rollout_lws.targets.version import Version
 from rollout_lws.workload.groups import Group, groups
 
-#: Names of ports that are for metrics, in the order in which they are looked for.
-_PORT_NAMES = ("metrics", "http-metrics")
+#: Names of ports that are for metrics, and for requests, in the order in which they are looked for.
+_METRICS = ("metrics", "http-metrics")
+_REQUESTS = ("http",)
 
 
 def metrics_of_new(d: Draft) -> tuple[Endpoint, ...]:
-    """The new version's."""
-    return _endpoints(d.new_groups, d.version, d.o.rollout.spec.strategy.source.pods)
+    """Of the new version's metrics."""
+    asked = d.o.rollout.spec.strategy.source.pods
+    return _endpoints(d.new_groups, metrics_port(d.version.leader_template, asked.port), asked.path)
 
 
 def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:
-    """The stable version's."""
+    """Of the stable version's metrics."""
     found = (each for each in groups(d.stable) if each.revision == d.stable_revision)
-    return _endpoints(found, stable_version(d), d.o.rollout.spec.strategy.source.pods)
-
-
-def _endpoints(found: Iterable[Group], version: Version | None, asked: PodMetrics) -> tuple[Endpoint, ...]:
-    """Of the leaders of groups that are ready as a whole: the others get no requests, or should not."""
+    version, asked = stable_version(d), d.o.rollout.spec.strategy.source.pods
     port = metrics_port(version.leader_template, asked.port) if version is not None else 0
-    ready = ((group.leader, group.ready_since) for group in found if group.ready_since is not None)
-    return tuple(
-        Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, port, asked.path, since)
-        for pod, since in sorted(ready, key=lambda each: each[0].metadata.name)
-    )
+    return _endpoints(found, port, asked.path)
+
+
+def requests_to_new(d: Draft, port: str | None, path: str) -> tuple[Endpoint, ...]:
+    """Of requests to the new version, at a container port by name or number."""
+    return _endpoints(d.new_groups, _declared(d.version.leader_template, port, _REQUESTS), path)
 
 
 def metrics_port(template: dict[str, Any], asked: str | None) -> int:
     """The number of the container port that is asked for by name or number, else of the one that is named for metrics,
     else of the first; 0 if no container declares it.
     """
+    return _declared(template, asked, _METRICS)
+
+
+def _endpoints(found: Iterable[Group], port: int, path: str) -> tuple[Endpoint, ...]:
+    """Of the leaders of groups that are ready as a whole: the others get no requests, or should not."""
+    ready = ((group.leader, group.ready_since) for group in found if group.ready_since is not None)
+    return tuple(
+        Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, port, path, since)
+        for pod, since in sorted(ready, key=lambda each: each[0].metadata.name)
+    )
+
+
+def _declared(template: dict[str, Any], asked: str | None, names: Iterable[str]) -> int:
     containers = (template.get("spec") or {}).get("containers") or ()
     ports = [port for container in containers for port in container.get("ports") or ()]
     declared = [int(port["containerPort"]) for port in ports]
@@ -49,7 +59,7 @@ def metrics_port(template: dict[str, Any], asked: str | None) -> int:
     if asked is not None:
         number = whole_number(asked)
         return named.get(asked, 0) if number is None else number if number in declared else 0
-    for name in _PORT_NAMES:
+    for name in names:
         if name in named:
             return named[name]
     return declared[0] if declared else 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rollout_lws.api import MetricGate, QueryGate, StepGate
+from rollout_lws.api import HttpGate, MetricGate, QueryGate, StepGate
+from rollout_lws.rollout.gates.http import HTTP
 from rollout_lws.rollout.gates.kinds import Kind
 from rollout_lws.rollout.gates.metric import METRIC
 from rollout_lws.rollout.gates.query import QUERY
@@ -17,6 +18,8 @@ def kind_of(gate: StepGate) -> Kind:
             return METRIC
         case QueryGate():
             return QUERY
+        case HttpGate():
+            return HTTP
         case None:
             raise ValueError(f"gate {gate.name} asks for nothing")
         case unknown:

@@ -8,7 +8,7 @@ from typing import assert_never
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import engines
-from rollout_lws.api.gate_spec import Analysis, MetricGate, StepGate
+from rollout_lws.api.gate_spec import Analysis, JobGate, MetricGate, StepGate
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.words import GateStage
 
@@ -39,12 +39,31 @@ def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> I
         path = f"{at}.gates[{index}]"
         if gate.name in names[:index]:
             yield Problem(f"{path}.name", f"two gates of the step are called {gate.name}: rename one of them")
-        if gate.deadline_seconds is not None and gate.deadline_seconds < gate.seconds:
+        if len(gate.kinds) > 1:
             yield Problem(
-                f"{path}.deadlineSeconds",
-                f"{gate.deadline_seconds} s are over before the window of {gate.seconds} s is: give at least as many",
+                path, f"it asks for {' and '.join(gate.kinds)}: give it one, and each other a gate of its own"
             )
         yield from _kind(gate, analysis, path)
+
+
+def before_traffic_problems(gates: tuple[StepGate, ...], at: str, *, routed: bool, in_place: bool) -> Iterator[Problem]:
+    """Gates of any kind that hold back requests, where nothing can: ``routed`` says whether the strategy names what
+    routes them, ``in_place`` whether new groups take the places of old ones, which get requests before.
+    """
+    for index, gate in enumerate(gates):
+        path = f"{at}.gates[{index}].when"
+        if gate.when is not GateStage.BEFORE_TRAFFIC:
+            continue
+        if not routed:
+            yield Problem(
+                path, "nothing is named that could hold requests back: give the strategy trafficRoutings, or remove it"
+            )
+        elif in_place:
+            yield Problem(
+                path,
+                "groups that are updated in place get their share before they are ready: remove it, or use capacity"
+                " ExtraWorkload or Surge",
+            )
 
 
 def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
@@ -52,11 +71,23 @@ def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
         case MetricGate() as metric:
             if gate.when is GateStage.BEFORE_TRAFFIC:
                 yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
+            yield from _window(gate, at)
             yield from _metric(metric, analysis, f"{at}.metric")
+        case JobGate():
+            if gate.window is not None:
+                yield Problem(f"{at}.window", "a Job has no window: remove it; deadlineSeconds bounds how long it runs")
         case None:
-            yield Problem(at, "it asks for nothing: give it a metric")
+            yield Problem(at, "it asks for nothing: give it a metric or a job")
         case unknown:
             assert_never(unknown)
+
+
+def _window(gate: StepGate, at: str) -> Iterator[Problem]:
+    if gate.deadline_seconds is not None and gate.deadline_seconds < gate.seconds:
+        yield Problem(
+            f"{at}.deadlineSeconds",
+            f"{gate.deadline_seconds} s are over before the window of {gate.seconds} s is: give at least as many",
+        )
 
 
 def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem]:

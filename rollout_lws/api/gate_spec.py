@@ -14,6 +14,8 @@ from rollout_lws.api.words import GateStage
 LimitText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(ms|s|m|%)?$", max_length=16)]
 #: A multiple of stable's value, "120%".
 TimesText = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}%$", max_length=6)]
+#: Longest name of a CronJob that Kubernetes takes.
+CronJobName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=52)]
 GateName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", min_length=1, max_length=63)]
 
 
@@ -36,8 +38,15 @@ class MetricGate(Model):
     """Completed requests of each version below which nothing is judged; 100 by default."""
 
 
+class JobGate(Model):
+    """A Job that decides: it passes when the Job is complete, and fails when the Job does."""
+
+    from_cron_job: CronJobName
+    """Name of the CronJob in the Rollout's namespace from whose template the Job is made; it may be suspended."""
+
+
 #: Kinds of gates.
-Ask: TypeAlias = MetricGate
+Ask: TypeAlias = MetricGate | JobGate
 
 
 class StepGate(Model):
@@ -49,15 +58,23 @@ class StepGate(Model):
     """DuringStep: once the step's traffic is routed; BeforeTraffic: once its groups are ready, before any of it is."""
     metric: MetricGate | None = None
     """A signal of the model servers."""
+    job: JobGate | None = None
+    """A Job of your own."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
     """Seconds, at least, of which the figures come, from when the step's traffic is routed; 300 by default."""
     deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
-    """Seconds after which a gate without a verdict waits for a user; twice the window by default."""
+    """Seconds after which a gate without a verdict waits for a user; by default twice the window, 3600 for a Job."""
+
+    @property
+    def kinds(self) -> dict[str, Ask]:
+        """The members of a kind that are set, by name; one in a gate without problems."""
+        every: dict[str, Ask | None] = {"metric": self.metric, "job": self.job}
+        return {name: each for name, each in every.items() if each is not None}
 
     @property
     def asked(self) -> Ask | None:
         """What it asks for: the one member of a kind that is set; None in a gate that has none."""
-        return self.metric
+        return next(iter(self.kinds.values()), None)
 
     @property
     def seconds(self) -> int:
@@ -66,7 +83,9 @@ class StepGate(Model):
 
     @property
     def deadline(self) -> int:
-        """Seconds until it waits for a user; never less than the window."""
+        """Seconds until it waits for a user; never less than the window of figures."""
+        if self.job is not None:
+            return self.deadline_seconds if self.deadline_seconds is not None else 3600
         return max(self.seconds, self.deadline_seconds if self.deadline_seconds is not None else 2 * self.seconds)
 
 

@@ -103,13 +103,14 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, all objects
-    of these kinds in the namespace, and figures of model servers.
+    of these kinds in the namespace, figures of model servers, and the pods of these Jobs.
     """
 
     pods: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     kinds: tuple[Resource, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    jobs: tuple[str, ...] = ()
 
     def plus(self, other: Wanted) -> Wanted:
         """What either needs."""
@@ -118,6 +119,7 @@ class Wanted:
             _either(self.endpoints, other.endpoints),
             _either(self.kinds, other.kinds),
             _either(self.measurements, other.measurements),
+            _either(self.jobs, other.jobs),
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rollout_lws.api import MetricGate, StepGate
+from rollout_lws.api import JobGate, MetricGate, StepGate
+from rollout_lws.rollout.gates.jobs.kind import JOB
 from rollout_lws.rollout.gates.kinds import Kind
 from rollout_lws.rollout.gates.metric import METRIC
 
@@ -14,6 +15,8 @@ def kind_of(gate: StepGate) -> Kind:
     match gate.asked:
         case MetricGate():
             return METRIC
+        case JobGate():
+            return JOB
         case None:
             raise ValueError(f"gate {gate.name} asks for nothing")
         case unknown:

@@ -16,13 +16,14 @@ from rollout_lws.objects.writes import Create, Write
 from rollout_lws.sandbox.behaviours.base import Object
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.crashes import PARTS, kill_after_every_write
+from tests.scenarios.evals import EVALS, cron_job
 from tests.scenarios.names import KEYS, NAMESPACE, ROLLOUTS
+from tests.scenarios.routed import SERVICE, routed_at_rest, share
 from tests.scenarios.stories import CANARY, assert_clean
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
 
-EVALS = {"name": "evals", "job": {"fromCronJob": "evals"}, "deadlineSeconds": 300}
 WAYS_ON = (
     "to measure it again: kubectl rollout-lws retry llama; to pass it by hand: kubectl rollout-lws skip llama evals"
 )
@@ -33,22 +34,6 @@ async def world() -> AsyncIterator[World]:
     made = World()
     yield made
     made.close()
-
-
-def cron_job(**ends: str) -> Object:
-    """A suspended CronJob whose Jobs run for a minute; annotations say how their one pod ends."""
-    annotations = {PREFIX + name.replace("_", "-"): text for name, text in {"ends_after": "60s", **ends}.items()}
-    container = {"name": "evals", "image": "evals:v1", "env": [{"name": "ROLLOUT_STEP", "value": "mine"}]}
-    pod = {"restartPolicy": "Never", "containers": [container]}
-    job = {
-        "backoffLimit": 0,
-        "ttlSecondsAfterFinished": 60,
-        "template": {"metadata": {"annotations": annotations}, "spec": pod},
-    }
-    template = {"metadata": {"labels": {"team": "evals"}}, "spec": job}
-    return CRON_JOBS.manifest(
-        "evals", NAMESPACE, spec={"schedule": "@yearly", "suspend": True, "jobTemplate": template}
-    )
 
 
 async def at_rest(world: World, *gates: dict[str, Any], pause: Any = None, **strategy: Any) -> None:
@@ -357,6 +342,35 @@ async def test_a_job_that_kueue_queues_is_deleted_to_stop_it(world: World) -> No
     await world.rest()
     assert (jobs(world), pods(world)) == ([], [])
     assert "gateJobs" not in world.status
+
+
+@pytest.mark.parametrize(("code", "ends"), [("0", "Healthy"), ("1", "Aborted")], ids=["good", "bad"])
+async def test_a_job_before_traffic_holds_requests_back(world: World, code: str, ends: str) -> None:
+    world.server.create(CRON_JOBS, cron_job(exit_code=code))
+    steps = (
+        {"replicas": 1, "traffic": "10%", "gates": [{**EVALS, "when": "BeforeTraffic"}], "pause": {"duration": 30}},
+        {"replicas": "100%", "pause": {"duration": 0}},
+    )
+    await routed_at_rest(world, *steps)
+    world.patch_rollout({"strategy": {"onFailure": "Abort"}})
+    world.set_image("v2")
+    await world.until(lambda: bool(pods(world)))
+    assert world.state == "Analyzing"
+    (container,) = the_job(world)["spec"]["template"]["spec"]["containers"]
+    assert {"name": "ROLLOUT_SERVICE", "value": SERVICE} in container["env"]
+    shares: set[float] = set()
+    world.checks.append(lambda seen: shares.add(share(seen)) if not has_ended(seen) else None)
+    await world.until(lambda: has_ended(world))
+    assert shares <= {0}
+    await world.until_state(ends, 3600)
+    await world.rest()
+    assert set(world.groups().values()) == {"v2" if ends == "Healthy" else "v1"}
+
+
+def has_ended(world: World) -> bool:
+    """Whether the Job has ended."""
+    conditions = the_job(world).get("status", {}).get("conditions") or ()
+    return any(each["type"] in ("Complete", "Failed") for each in conditions)
 
 
 async def begin(world: World) -> None:

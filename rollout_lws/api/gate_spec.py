@@ -15,7 +15,7 @@ LimitText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(ms|s|m|%)?$", max_
 #: A multiple of stable's value, "120%".
 TimesText = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}%$", max_length=6)]
 #: Longest name of a CronJob that Kubernetes takes.
-CronJobName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=52)]
+CronJobName = Annotated[str, Field(pattern=r"^[a-z0-9]+([-.]+[a-z0-9]+)*$", min_length=1, max_length=52)]
 GateName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", min_length=1, max_length=63)]
 
 

@@ -1,4 +1,4 @@
-"""Jobs of gates that nobody waits for any more: those that run are stopped, those of earlier releases are deleted.
+"""Jobs that no gate waits for any more: those that run are stopped, those of earlier releases are deleted.
 
 A Job is stopped by being suspended: Kubernetes ends its pods, and the Job stays with its Events and with the pods, and
 so the logs, of attempts that had ended. Kueue would start a suspended Job again, so that one that it queues is deleted.

@@ -72,7 +72,7 @@ def jobs(world: RemoteWorld) -> list[dict[str, Any]]:
 
 
 def pods(world: RemoteWorld) -> list[dict[str, Any]]:
-    return world.server.list(PODS, NAMESPACE, JOB_NAME)
+    return [each for each in world.server.list(PODS, NAMESPACE) if JOB_NAME in (each["metadata"].get("labels") or {})]
 
 
 async def test_a_job_that_is_complete_passes_and_goes_with_the_rollout(whole: Cluster) -> None:

@@ -124,7 +124,7 @@ async def test_a_job_that_fails_takes_the_version_back_with_its_last_words(world
     [
         ({"fail": "ImagePullBackOff"}, "container evals: ImagePullBackOff"),
         ({"fail": "Unschedulable"}, "is not scheduled: 0/8 nodes are available"),
-        ({"fail": "FailedCreate"}, "gets no pod: Error creating"),
+        ({"fail": "FailedCreate"}, "it gets no pod: Error creating"),
     ],
     ids=lambda each: each["fail"] if isinstance(each, dict) else "",
 )

@@ -129,14 +129,15 @@ def _job(job: Object) -> Object:
 def _cron_job(cron_job: Object) -> Object:
     given = cron_job.get("spec") or {}
     template = given.get("jobTemplate") or {}
+    job = template.get("spec") or {}
     spec = {
         "concurrencyPolicy": "Allow",
         "suspend": False,
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 1,
         **given,
-        # Not filled: a Job gets its defaults when it is made.
-        "jobTemplate": template,
+        # Of the Job itself nothing is filled in before it is made.
+        "jobTemplate": {**template, "spec": {**job, "template": _template(job.get("template") or {})}},
     }
     return {**cron_job, "spec": spec}
 

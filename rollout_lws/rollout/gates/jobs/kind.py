@@ -46,6 +46,7 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
         return d, Ended(GateResult.ERROR, f"{what} within {gate.deadline} s" + (f": {told}" if told else ""), shown)
     if live is None and record.job is None:
         d = _make(d, gate, record, name)
+    told = f"Job {name}: {told}" if live is not None and told else told
     return d, Running(min(until, judged.until) if judged is not None else until, told, shown)
 
 

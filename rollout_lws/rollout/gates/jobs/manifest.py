@@ -19,7 +19,8 @@ Object = dict[str, Any]
 #: Longest name of a Job: its pods carry it in a label.
 NAME_BUDGET = 63
 _LONGEST_LABEL = 63
-#: The last lines of a container's log become its last words, where its template says nothing of them.
+#: The end of a container's log becomes its last words, if it fails without a termination message. The API server fills
+#: in File where a CronJob says nothing of it, so that this replaces File, of which it takes nothing away.
 _LOGS = "FallbackToLogsOnError"
 
 
@@ -88,4 +89,4 @@ def _told(container: Object, told: Mapping[str, str]) -> Object:
     own = container.get("env") or []
     known = {each["name"] for each in own}
     added = [{"name": name, "value": value} for name, value in told.items() if name not in known]
-    return {"terminationMessagePolicy": _LOGS, **container, "env": [*added, *own]}
+    return {**container, "terminationMessagePolicy": _LOGS, "env": [*added, *own]}

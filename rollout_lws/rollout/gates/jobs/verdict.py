@@ -64,17 +64,16 @@ def ending(job: Job, pods: Iterable[Pod], now: datetime) -> Ended | Unsettled | 
 
 
 def trouble(job: Job, pods: Iterable[Pod], refusals: Iterable[CoreEvent]) -> str:
-    """What keeps a Job from its end, "" if nothing is known to."""
-    name = job.metadata.name
+    """What keeps a Job from its end, for a sentence that has named it; "" if nothing is known to."""
     if job.spec.suspend:
-        return f"Job {name} is suspended"
+        return "it is suspended"
     known = sorted(pods, key=_age, reverse=True)
     worst = max(((pod_trouble(pod), pod) for pod in known), key=lambda each: each[0].severity, default=None)
     if worst is not None and worst[0].severity > 1:
-        return f"Job {name}: pod {worst[1].metadata.name} {last_words(worst[0].detail)}"
+        return f"pod {worst[1].metadata.name} {last_words(worst[0].detail)}"
     refused = max(refusals, key=lambda each: each.moment, default=None)
     if refused is not None and not known:
-        return f"Job {name} gets no pod: {last_words(refused.message)}"
+        return f"it gets no pod: {last_words(refused.message)}"
     return ""
 
 

@@ -10,7 +10,7 @@ from rollout_lws.analysis.calls import is_reserved
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import engines
-from rollout_lws.api.gate_spec import KINDS, Analysis, HttpGate, MetricGate, QueryGate, StepGate
+from rollout_lws.api.gate_spec import Analysis, HttpGate, JobGate, MetricGate, QueryGate, StepGate
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.words import GateStage
 from rollout_lws.prometheus import promql
@@ -82,13 +82,34 @@ def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> I
         path = f"{at}.gates[{index}]"
         if gate.name in names[:index]:
             yield Problem(f"{path}.name", f"two gates of the step are called {gate.name}: rename one of them")
+        if len(gate.kinds) > 1:
+            yield Problem(
+                path, f"it asks for {' and '.join(gate.kinds)}: give it one, and each other a gate of its own"
+            )
         yield from _kind(gate, analysis, path)
 
 
+def before_traffic_problems(gates: tuple[StepGate, ...], at: str, *, routed: bool, in_place: bool) -> Iterator[Problem]:
+    """Gates of any kind that hold back requests, where nothing can: ``routed`` says whether the strategy names what
+    routes them, ``in_place`` whether new groups take the places of old ones, which get requests before.
+    """
+    for index, gate in enumerate(gates):
+        path = f"{at}.gates[{index}].when"
+        if gate.when is not GateStage.BEFORE_TRAFFIC:
+            continue
+        if not routed:
+            yield Problem(
+                path, "nothing is named that could hold requests back: give the strategy trafficRoutings, or remove it"
+            )
+        elif in_place:
+            yield Problem(
+                path,
+                "groups that are updated in place get their share before they are ready: remove it, or use capacity"
+                " ExtraWorkload or Surge",
+            )
+
+
 def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
-    if len(gate.kinds) > 1:
-        yield Problem(at, f"a gate asks for one thing, and this one for {' and '.join(gate.kinds)}: make two of it")
-        return
     match gate.asked:
         case MetricGate() as metric:
             if gate.when is GateStage.BEFORE_TRAFFIC:
@@ -104,8 +125,11 @@ def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
             if gate.window is not None:
                 yield Problem(f"{at}.window", "an answer has no window: use deadlineSeconds, or remove it")
             yield from _http(http, f"{at}.http")
+        case JobGate():
+            if gate.window is not None:
+                yield Problem(f"{at}.window", "a Job has no window: remove it; deadlineSeconds bounds how long it runs")
         case None:
-            yield Problem(at, f"it asks for nothing: give it one of {', '.join(KINDS)}")
+            yield Problem(at, "it asks for nothing: give it a metric, a query, http or a job")
         case unknown:
             assert_never(unknown)
 

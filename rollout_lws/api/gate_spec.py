@@ -21,6 +21,8 @@ PortNumber = Annotated[int, Field(ge=1, le=65_535)]
 PortName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=15)]
 #: Visible characters and blanks.
 HeaderText = Annotated[str, Field(pattern=r"^[ -~]*$", max_length=1024)]
+#: Longest name of a CronJob that Kubernetes takes.
+CronJobName = Annotated[str, Field(pattern=r"^[a-z0-9]+([-.]+[a-z0-9]+)*$", min_length=1, max_length=52)]
 GateName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", min_length=1, max_length=63)]
 
 
@@ -98,10 +100,15 @@ class HttpGate(Model):
         return "POST" if self.body is not None or self.service is not None else "GET"
 
 
-#: Members of a gate that are its kind.
-KINDS = ("metric", "query", "http")
+class JobGate(Model):
+    """A Job that decides: it passes when the Job is complete, and fails when the Job does."""
+
+    from_cron_job: CronJobName
+    """Name of the CronJob in the Rollout's namespace from whose template the Job is made; it may be suspended."""
+
+
 #: Kinds of gates.
-Ask: TypeAlias = MetricGate | QueryGate | HttpGate
+Ask: TypeAlias = MetricGate | QueryGate | HttpGate | JobGate
 
 
 class StepGate(Model):
@@ -117,22 +124,30 @@ class StepGate(Model):
     """PromQL of the user's own."""
     http: HttpGate | None = None
     """A request to pods of the new version, or to a Service."""
+    job: JobGate | None = None
+    """A Job of your own."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
     """Seconds, at least, of which a metric's figures come, from when the step's traffic is routed; 300 by default."""
     deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
-    """Seconds after which a gate without a verdict waits for a user; by default twice the window of a metric, 600 of a
-    request.
+    """Seconds after which a gate without a verdict waits for a user; by default twice the window of figures, 600 of a
+    request, 3600 of a Job.
     """
+
+    @property
+    def kinds(self) -> dict[str, Ask]:
+        """The members of a kind that are set, by name; one in a gate without problems."""
+        every: dict[str, Ask | None] = {
+            "metric": self.metric,
+            "query": self.query,
+            "http": self.http,
+            "job": self.job,
+        }
+        return {name: each for name, each in every.items() if each is not None}
 
     @property
     def asked(self) -> Ask | None:
         """What it asks for: the one member of a kind that is set; None in a gate that has none."""
-        return self.metric or self.query or self.http
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Names of the members of a kind that are set; of a gate without problems it is one."""
-        return tuple(name for name in KINDS if getattr(self, name) is not None)
+        return next(iter(self.kinds.values()), None)
 
     @property
     def seconds(self) -> int:
@@ -146,6 +161,8 @@ class StepGate(Model):
         match asked:
             case HttpGate():
                 return given if given is not None else 600
+            case JobGate():
+                return given if given is not None else 3600
             case MetricGate() | QueryGate() | None:
                 return max(self.seconds, given if given is not None else 2 * self.seconds)
             case unknown:

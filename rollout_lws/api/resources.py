@@ -59,6 +59,8 @@ class Keys:
         "{}/rollback-reason",
         "Annotation on those ControllerRevisions: why the last release of the version did not end with it.",
     )
+    gate_of = Key("{}/gate-of", "Label on the Jobs of gates: the Rollout's name, cut to what a label can have.")
+    gate = Key("{}/gate", "Label on the Jobs of gates: the gate's name.")
     rollout_finalizer = Key(
         "{}/rollout", "Finalizer of a Rollout: it is removed when all that was changed has been restored."
     )

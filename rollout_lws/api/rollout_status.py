@@ -219,6 +219,21 @@ class GateRecord(Model):
     """The query as it was last sent, of a gate that asks one."""
     by: str | None = None
     """Who skipped it."""
+    job: str | None = None
+    """The Job that was made for it."""
+
+
+class GateJobRecord(Model):
+    """A Job that was made for a gate, and has not been deleted."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"name"})
+
+    name: str
+    """Name of the Job."""
+    ended: bool | None = None
+    """It has ended or was stopped; absent before."""
+    earlier: bool | None = None
+    """It is of an earlier release, and is being deleted; absent before."""
 
 
 class FinalisingRecord(Model):
@@ -499,6 +514,8 @@ class RolloutStatus(Model):
     """The step that is on."""
     gates: Annotated[tuple[GateRecord, ...], Field(max_length=64)] = ()
     """Gates of the step that is on, once its traffic is routed; the last step's until another release begins."""
+    gate_jobs: Annotated[tuple[GateJobRecord, ...], Field(max_length=64)] = ()
+    """Jobs of gates, those of earlier steps and attempts too; they are deleted when another release begins."""
     finalising: FinalisingRecord | None = None
     """The end of a release."""
     restarts: tuple[RestartRecord, ...] = ()

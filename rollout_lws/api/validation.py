@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api.expressions import unclosed
-from rollout_lws.api.gate_rules import gate_problems, source_problems
+from rollout_lws.api.gate_rules import before_traffic_problems, gate_problems, source_problems
 from rollout_lws.api.gate_spec import Analysis
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
-from rollout_lws.api.words import Capacity, GateStage, Promotion
+from rollout_lws.api.words import Capacity, Promotion
 from rollout_lws.objects.scaling import scaled
 
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
@@ -50,7 +50,14 @@ def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Proble
         yield Problem(f"{at}.steps", f"{len(style.steps)} steps: give 1 to 50")
     yield from _steps(style.steps, at, routed=bool(style.traffic_routings))
     for index, step in enumerate(style.steps):
-        yield from _gates(step, style, analysis, f"{at}.steps[{index}]")
+        path = f"{at}.steps[{index}]"
+        yield from _gates(step, analysis, path)
+        yield from before_traffic_problems(
+            step.gates,
+            path,
+            routed=bool(style.traffic_routings),
+            in_place=style.made_by is Capacity.IN_PLACE,
+        )
     if style.failure_threshold is not None:
         yield from _number(f"{at}.failureThreshold", style.failure_threshold, least=0)
     yield from _routings(style, at)
@@ -129,7 +136,7 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
             )
 
 
-def _gates(step: Step, style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Problem]:
+def _gates(step: Step, analysis: Analysis, at: str) -> Iterator[Problem]:
     yield from gate_problems(step.gates, analysis, at)
     for index, gate in enumerate(step.gates):
         path = f"{at}.gates[{index}]"
@@ -138,19 +145,6 @@ def _gates(step: Step, style: StyleStrategy, analysis: Analysis, at: str) -> Ite
                 f"{path}.metric.maxToStable",
                 "the stable version gets no requests in this step, so there is nothing to compare with: use max, or"
                 " compare in a step before",
-            )
-        if gate.http is None or gate.when is not GateStage.BEFORE_TRAFFIC:
-            continue
-        if not style.traffic_routings:
-            yield Problem(
-                f"{path}.when",
-                "nothing is named that could hold requests back: give the strategy trafficRoutings, or leave it out",
-            )
-        elif style.made_by is Capacity.IN_PLACE:
-            yield Problem(
-                f"{path}.when",
-                "in place a group takes its share of the requests as soon as it is ready: leave it out, or use another"
-                " capacity",
             )
 
 

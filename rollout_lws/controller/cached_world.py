@@ -26,6 +26,7 @@ class CachedWorld:
     informers: Informers
     watched_pods: OnDemandWatches[Pod]
     watched_slices: OnDemandWatches[EndpointSlice]
+    watched_job_pods: OnDemandWatches[Pod]
     watched_kinds: Mapping[Resource, OnDemandWatches[StoredObject]]
     measuring: Measuring
     capabilities: Capabilities
@@ -94,6 +95,12 @@ class CachedWorld:
 
     def answers(self, rollout: str) -> Mapping[Question, Answered]:
         return self.measuring.answers(self.namespace, rollout)
+
+    def job_pods(self, job: str) -> Iterable[Pod]:
+        return self.watched_job_pods.known(self.namespace, job)
+
+    def unknown_job_pods(self, job: str) -> str | None:
+        return self.watched_job_pods.unknown(self.namespace, job)
 
     def unknown_pods(self, workload: str) -> str | None:
         return self.watched_pods.unknown(self.namespace, workload)

@@ -18,7 +18,16 @@ from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
 from rollout_lws.controller.measuring import PodFigures
-from rollout_lws.controller.on_demand_watches import EXPLAINING, OnDemandWatches, end, kind_of, pods_of, slices_of
+from rollout_lws.controller.on_demand_watches import (
+    EXPLAINING,
+    OPT_IN,
+    OnDemandWatches,
+    end,
+    job_pods_of,
+    kind_of,
+    pods_of,
+    slices_of,
+)
 from rollout_lws.controller.prometheus_client import PrometheusClient
 from rollout_lws.controller.prometheus_sources import PrometheusFigures, PrometheusQueries
 from rollout_lws.controller.reconciler import Key, Reconciler
@@ -52,6 +61,8 @@ from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds that are watched namespace-wide while some release needs them.
 _ON_DEMAND = (*ROUTING_KINDS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
+#: Those whose every change wakes each Rollout that wants them. The controller works without permission to list them.
+_TOLD_EACH_CHANGE = (*EXPLAINING, *OPT_IN)
 
 
 class Controller:
@@ -69,6 +80,9 @@ class Controller:
         # Pods also matter to Rollouts of other LWSs, where a deleted Rollout has left an object pinned.
         self._pods = OnDemandWatches("pods", self._pod_informer, self._start, self._wake, each_change=True)
         self._slices = OnDemandWatches("endpoints", self._slice_informer, self._start, self._wake)
+        self._job_pods = OnDemandWatches(
+            "job pods", partial(job_pods_of, client), self._start, self._wake, each_change=True
+        )
         self._kinds = {
             resource: OnDemandWatches(
                 resource.plural,
@@ -76,9 +90,9 @@ class Controller:
                 self._start,
                 self._wake,
                 after=EXPLAINING.get(resource, 0.0),
-                each_change=resource in EXPLAINING,
+                each_change=resource in _TOLD_EACH_CHANGE,
             )
-            for resource in (*_ON_DEMAND, *EXPLAINING)
+            for resource in (*_ON_DEMAND, *_TOLD_EACH_CHANGE)
         }
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
@@ -175,9 +189,9 @@ class Controller:
 
     @property
     def _on_demand(self) -> list[Informer[Any]]:
-        """Without kinds that only explain: the controller works without the permission to list them."""
-        deciding = (watches for resource, watches in self._kinds.items() if resource not in EXPLAINING)
-        every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, *deciding)
+        """Without kinds that the controller needs no permission to list."""
+        deciding = (watches for resource, watches in self._kinds.items() if resource not in _TOLD_EACH_CHANGE)
+        every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, self._job_pods, *deciding)
         return [informer for watches in every for informer in watches.informers]
 
     def _fleet(self) -> Iterator[tuple[bytes, Target | None]]:
@@ -239,6 +253,7 @@ class Controller:
             self._reconciler.clear()
             await self._pods.close()
             await self._slices.close()
+            await self._job_pods.close()
             for kind in self._kinds.values():
                 await kind.close()
             await self._measuring.close()
@@ -259,6 +274,7 @@ class Controller:
             self._scope(namespace),
             self._pods,
             self._slices,
+            self._job_pods,
             self._kinds,
             self._measuring,
             self._capabilities(),
@@ -267,6 +283,7 @@ class Controller:
     async def _want(self, key: Key, wanted: Wanted) -> None:
         await self._pods.want(key, wanted.pods)
         await self._slices.want(key, wanted.endpoints)
+        await self._job_pods.want(key, wanted.jobs)
         await self._measuring.want(key, wanted.measurements)
         for resource, watches in self._kinds.items():
             await watches.want(key, ("",) if resource in wanted.kinds else ())
@@ -300,7 +317,7 @@ class Controller:
         informer, scope = kind_of(self._client, resource, namespace), self._scope(namespace)
         if resource == HORIZONTAL_POD_AUTOSCALERS:
             informer.on_change(scope.autoscaler_changed)
-        elif resource not in EXPLAINING:
+        elif resource not in _TOLD_EACH_CHANGE:
             informer.on_change(scope.routing_changed)
         return informer
 

@@ -16,10 +16,13 @@ import msgspec
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.store import T
+from rollout_lws.objects.jobs import JOB_NAME
 from rollout_lws.objects.released import WITH_WORKERS
 from rollout_lws.objects.resources import (
     CORE_EVENTS,
+    CRON_JOBS,
     ENDPOINT_SLICES,
+    JOBS,
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
@@ -31,7 +34,7 @@ from rollout_lws.observe.cache_types import TRIMMED, StoredObject, stored_object
 from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
 
 Key: TypeAlias = tuple[str, str]
-#: Namespace, and the name of what the watch belongs to: an LWS, a Service, or "" for the namespace as a whole.
+#: Namespace, and the name of what the watch belongs to: an LWS, a Service, a Job, or "" for the namespace as a whole.
 Place: TypeAlias = tuple[str, str]
 #: Starts a task of this name.
 Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
@@ -47,6 +50,10 @@ EXPLAINING: Mapping[Resource, float] = {
 }
 
 
+#: Kinds that only gates need. The controller works without the rights to them, which an installation may leave out.
+OPT_IN = (JOBS, CRON_JOBS)
+
+
 def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
     """All pods of one LWS, watched while a release needs to know why a group is not ready. Workloads of kinds without
     workers have none besides their leaders, which are watched anyway.
@@ -58,6 +65,11 @@ def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
         namespace=namespace,
         label_selector=f"{WITH_WORKERS.workload}={lws}",
     )
+
+
+def job_pods_of(client: Client, namespace: str, job: str) -> Informer[Pod]:
+    """The pods of one Job, watched while a gate waits for it."""
+    return Informer(client, PODS, TRIMMED.pod, namespace=namespace, label_selector=f"{JOB_NAME}={job}")
 
 
 def slices_of(client: Client, namespace: str, service: str) -> Informer[EndpointSlice]:

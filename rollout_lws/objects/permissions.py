@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import CRON_JOBS, JOBS, Resource
 
 #: Prefix of all roles that an installation gives the controller.
 ROLES = "rollout-lws-controller"
 #: How to restore missing permissions.
 SOURCE = f"rollout-lws install and the chart give its roles, {ROLES}*, all that it needs"
+#: The same of rights that only gates of Jobs need, which are given on request.
+GATE_JOBS_SOURCE = "rollout-lws install --with gate-jobs gives it, and gates.jobs of the chart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ def named(resource: Resource, namespace: str = "", subresource: str = "") -> str
 
 def allow(verbs: str, what: str) -> str:
     """How to grant it, without a full stop; ``verbs`` such as "list and watch", ``what`` as from ``named``."""
-    return f"allow the controller's account to {verbs} {what} ({SOURCE})"
+    source = GATE_JOBS_SOURCE if what.startswith((f"{JOBS}", f"{CRON_JOBS}")) else SOURCE
+    return f"allow the controller's account to {verbs} {what} ({source})"
 
 
 def is_denied(error: Exception, verb: str) -> bool:

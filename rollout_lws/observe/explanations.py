@@ -1,4 +1,4 @@
-"""Reads the objects that explain why groups are missing: Events of StatefulSets, and Kueue's objects."""
+"""Reads the objects that explain why pods are missing: Events of their controllers, and Kueue's objects."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from rollout_lws.objects.jobs import Job
 from rollout_lws.objects.kueue import JOB_UID, MULTIKUEUE, AdmissionCheck, Workload
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
     CORE_EVENTS,
+    JOBS,
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
-    STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.objects.workloads import FAILED_CREATE, CoreEvent
@@ -24,7 +25,7 @@ from rollout_lws.rollout.observation import Queues
 from rollout_lws.workload.facts import Listing
 
 #: Field and label selectors of each kind.
-FIELDS: Mapping[Resource, str] = {CORE_EVENTS: f"involvedObject.kind={STATEFUL_SETS.kind},reason={FAILED_CREATE}"}
+FIELDS: Mapping[Resource, str] = {CORE_EVENTS: f"reason={FAILED_CREATE}"}
 LABELS: Mapping[Resource, str] = {KUEUE_WORKLOADS: JOB_UID, KUEUE_WORKLOADS_BEFORE: JOB_UID}
 
 
@@ -49,6 +50,7 @@ def _trimmed(kind: type[_P]) -> Callable[[bytes], StoredObject]:
 
 DECODERS: Mapping[Resource, Callable[[bytes], StoredObject]] = {
     CORE_EVENTS: _trimmed(CoreEvent),
+    JOBS: _trimmed(Job),
     KUEUE_WORKLOADS: _trimmed(Workload),
     KUEUE_WORKLOADS_BEFORE: _trimmed(Workload),
     KUEUE_CHECKS: _trimmed(AdmissionCheck),
@@ -61,7 +63,7 @@ _checks = msgspec.json.Decoder(AdmissionCheck)
 
 
 def refusals(world: World) -> tuple[CoreEvent, ...]:
-    """Events of StatefulSets that could not create a pod."""
+    """Events of StatefulSets and Jobs that could not create a pod."""
     return tuple(_events.decode(each.body) for each in world.every(CORE_EVENTS))
 
 

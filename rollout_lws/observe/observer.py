@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.observe.explanations import queues, refusals
+from rollout_lws.observe.gate_jobs import gate_jobs
 from rollout_lws.observe.routing import marked, mentioning, plain_all, routing
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.autoscaling import hpa_bounds
@@ -109,6 +110,7 @@ def _picture(
         queues=known.queues,
         services=plain_all(world.every_service()) if has_no_weight else {},
         answers=world.answers(name),
+        gate_jobs=gate_jobs(world, rollout, known.refusals),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
+from rollout_lws.objects.jobs import JOB_NAME
 from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -126,6 +127,13 @@ class ListedWorld(ABC):
 
     def answers(self, rollout: str) -> Mapping[Question, Answered]:  # noqa: ARG002 - nothing measures here
         return {}
+
+    def job_pods(self, job: str) -> Iterable[Pod]:
+        return self._list(PODS, f"{JOB_NAME}={job}", self.decoders.pod)
+
+    def unknown_job_pods(self, job: str) -> str | None:
+        self.job_pods(job)
+        return self.refused.get(PODS)
 
     def unknown_pods(self, workload: str) -> str | None:
         self.pods(workload)

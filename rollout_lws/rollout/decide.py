@@ -13,6 +13,7 @@ from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Decision, FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState
+from rollout_lws.rollout.gates.jobs import upkeep
 from rollout_lws.rollout.groups import kueue_admission, multikueue
 from rollout_lws.rollout.lifecycle import (
     actions,
@@ -43,7 +44,7 @@ def decide(observation: Observation) -> Decision:
 
 
 def _decided(observation: Observation) -> Draft:
-    d = autoscalers.follow(_rules(Draft.of(observation)))
+    d = upkeep.follow(autoscalers.follow(_rules(Draft.of(observation))))
     if d.o.stable is not None:
         d = hold_enforcement.report_resets(d)
     return multikueue.report_local_pods(kueue_admission.tell(serving.tell_who_answers(d)))

@@ -120,13 +120,14 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, all objects
-    of these kinds in the namespace, and answers of model servers and Services.
+    of these kinds in the namespace, answers of model servers and Services, and the pods of these Jobs.
     """
 
     pods: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     kinds: tuple[Resource, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    jobs: tuple[str, ...] = ()
 
     def plus(self, other: Wanted) -> Wanted:
         """What either needs."""
@@ -135,6 +136,7 @@ class Wanted:
             _either(self.endpoints, other.endpoints),
             _either(self.kinds, other.kinds),
             _either(self.measurements, other.measurements),
+            _either(self.jobs, other.jobs),
         )
 
 

@@ -8,10 +8,11 @@ from datetime import datetime
 
 from rollout_lws.api import BatchRelease, Rollout
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects.jobs import Job
 from rollout_lws.objects.kueue import Workload
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import KUEUE_WORKLOADS, Resource
-from rollout_lws.objects.workloads import ControllerRevision, Pod
+from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod
 from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import UNMARKED, Marked
@@ -43,6 +44,24 @@ class Queues:
     listing: Listing = Listing.UNAVAILABLE
     checks_pending: bool = False
     dispatching: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GateJobs:
+    """Jobs of the names that the status has, of any owner; ``pods`` are those of each.
+
+    ``pods_pending`` are the Jobs whose pods are not listed yet. ``refusals`` say why pods of a Job could not be
+    created. ``cron_jobs`` are those that gates name. ``unknown`` and ``cron_jobs_unknown`` say why either kind is not
+    known: "" before the first list has arrived, None once it is.
+    """
+
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    pods_pending: frozenset[str] = frozenset()
+    refusals: Mapping[str, tuple[CoreEvent, ...]] = field(default_factory=dict)
+    cron_jobs: Mapping[str, Object] = field(default_factory=dict)
+    unknown: str | None = None
+    cron_jobs_unknown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +105,7 @@ class Observation:
     objects with annotations of releases. ``routing`` are the objects that split traffic, None for a Rollout that names
     none and has recorded none. ``autoscalers`` are known while they are watched. ``services`` are all Services of the
     namespace by name, while a release without traffic routing is in progress. ``answers`` are the measurements that the
-    last decision wanted, as far as they have come.
+    last decision wanted, as far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
     """
 
     now: datetime
@@ -108,3 +127,4 @@ class Observation:
     queues: Queues = Queues()
     services: Mapping[str, Object] = field(default_factory=dict)
     answers: Mapping[Question, Answered] = field(default_factory=dict)
+    gate_jobs: GateJobs = GateJobs()

@@ -29,7 +29,8 @@ def plan_hash(strategy: Strategy) -> str:
 
 def gate_hash(gate: StepGate, analysis: Analysis) -> str:
     """Hash of what a gate asks, and of whom: a gate that is edited is measured anew."""
-    document = {**gate.to_json_dict(), "analysis": analysis.to_json_dict()}
+    measured = {"analysis": analysis.to_json_dict()} if gate.metric is not None else {}
+    document = {**gate.to_json_dict(), **measured}
     return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()[:16]
 
 

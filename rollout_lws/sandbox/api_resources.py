@@ -148,6 +148,8 @@ BUILTINS: tuple[Served, ...] = (
     _serve(known.STATEFUL_SETS, "sts", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.DEPLOYMENTS, "deploy", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.CONTROLLER_REVISIONS, status=False),
+    _serve(known.JOBS, generation=True, fields=("status.successful",), category="all"),
+    _serve(known.CRON_JOBS, "cj", generation=True, category="all"),
     _serve(known.ENDPOINT_SLICES, status=False, generation=True),
     Served(
         resource=known.EVENTS,

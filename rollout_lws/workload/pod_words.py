@@ -99,10 +99,11 @@ def last_failure(facts: Facts, group: Group) -> Failure | None:
 
 def lost_to_its_node(facts: Facts, group: Group) -> bool:
     """Whether a pod of the group is terminating or gone because of its node, not by its own fault."""
-    return any(_disrupted(pod) for pod in pods_of(facts, group))
+    return any(disrupted(pod) for pod in pods_of(facts, group))
 
 
-def _disrupted(pod: Pod) -> bool:
+def disrupted(pod: Pod) -> bool:
+    """Whether a pod is terminating or gone because of its node, or for another pod."""
     if pod.status.reason in _LOST:
         return True
     return any(each.type in _DISRUPTIONS and each.status == "True" for each in pod.status.conditions)

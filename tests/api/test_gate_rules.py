@@ -105,6 +105,42 @@ def test_mistakes(gates: list[dict[str, Any]], path: str, message: str) -> None:
     assert message in problem.message
 
 
+def job(**fields: Any) -> dict[str, Any]:
+    return {"name": "g", "job": {"fromCronJob": "evals"}, **fields}
+
+
+def test_a_job_has_an_hour() -> None:
+    found = spec(job())
+    assert problems(found) == ()
+    (gate,) = found.strategy.canary.steps[0].gates  # type: ignore[union-attr]
+    assert gate.deadline == 3600
+    assert spec(job(deadlineSeconds=30)).strategy.canary.steps[0].gates[0].deadline == 30  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("gate", "path", "message"),
+    [
+        (job(window=600), ".window", "a Job has no window"),
+        ({**job(), **metric(max="2s")}, "", "it asks for metric and job: give it one"),
+        ({"name": "g"}, "", "give it a metric or a job"),
+        (job(when="BeforeTraffic"), ".when", "give the strategy trafficRoutings"),
+    ],
+)
+def test_mistakes_of_jobs(gate: dict[str, Any], path: str, message: str) -> None:
+    (problem,) = problems(spec(gate))
+    assert problem.path == f"spec.strategy.canary.steps[0].gates[0]{path}"
+    assert message in problem.message
+
+
+@pytest.mark.parametrize(("capacity", "refused"), [("ExtraWorkload", False), ("Surge", False), ("InPlace", True)])
+def test_requests_are_held_back_only_from_groups_that_are_made_beside(capacity: str, refused: bool) -> None:
+    routed = spec(job(when="BeforeTraffic"), traffic="10%").to_json_dict()
+    routed["strategy"]["canary"]["capacity"] = capacity
+    found = problems(RolloutSpec.model_validate(routed))
+    assert [each.path for each in found] == ["spec.strategy.canary.steps[0].gates[0].when"] * refused
+    assert all("get their share before they are ready" in each.message for each in found)
+
+
 def test_two_gates_of_one_name() -> None:
     (problem,) = problems(spec(metric(max="2s"), metric(max="3s")))
     assert problem.path.endswith("gates[1].name")

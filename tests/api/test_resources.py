@@ -34,6 +34,8 @@ def test_the_marks_of_the_default_group_are_those_of_openkruise() -> None:
         "rollback_reason": "rollouts.kruise.io/rollback-reason",
         "template_hash": "rollouts.kruise.io/template-hash",
         "revision": "rollouts.kruise.io/revision",
+        "gate_of": "rollouts.kruise.io/gate-of",
+        "gate": "rollouts.kruise.io/gate",
         "rollout_finalizer": "rollouts.kruise.io/rollout",
         "batch_release_finalizer": "rollouts.kruise.io/batch-release-finalizer",
         "canary_finalizer": "finalizer.rollouts.kruise.io/batch-release",

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from rollout_lws.cli.install.options import (
+    GATE_JOBS,
     GUARD,
     NETWORK_POLICY,
     POD_DELETION_POLICY,
@@ -53,6 +54,7 @@ def values_of(chosen: Installation) -> Object:
             "serviceMonitor": {"enabled": SERVICE_MONITOR in chosen.extras},
         },
         "podDeletionPolicy": {"enabled": POD_DELETION_POLICY in chosen.extras},
+        "gates": {"jobs": GATE_JOBS in chosen.extras},
         "guard": {"enabled": GUARD in chosen.extras, "failurePolicy": chosen.guard_failure_policy},
     }
 

@@ -38,6 +38,7 @@ CONTROLLERS = (
     "deployment-controller",
     "endpointslice-controller",
     "garbage-collector-controller",
+    "job-controller",
     "namespace-controller",
     "replicaset-controller",
     "root-ca-certificate-publisher-controller",

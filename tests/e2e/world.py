@@ -17,6 +17,7 @@ from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
     EVENTS,
     HTTP_ROUTES,
+    JOBS,
     LEADER_WORKER_SETS,
     NAMESPACES,
     PODS,
@@ -39,7 +40,7 @@ from tests.scenarios.waits import Waits
 
 #: The kinds that stories look at.
 KINDS = (
-    *(LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, GATEWAYS, EVENTS),
+    *(LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, GATEWAYS, EVENTS, JOBS),
     *(ROLLOUTS, batch_releases()),
 )
 _ROLLOUT_LWS = str(Path(sys.executable).with_name("rollout-lws"))

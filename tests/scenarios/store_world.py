@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from rollout_lws.controller.on_demand_watches import EXPLAINING
+from rollout_lws.controller.on_demand_watches import EXPLAINING, OPT_IN
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
 from rollout_lws.objects.resources import Resource
@@ -19,6 +19,8 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.store import Event, Object
 from tests.scenarios.names import KEYS, NAMESPACE
 
+#: Kinds that are known only while they are wanted, and so many seconds after that.
+_AFTER = {**EXPLAINING, **dict.fromkeys(OPT_IN, 0.0)}
 Decode: TypeAlias = Callable[[bytes], Any]
 
 
@@ -40,6 +42,7 @@ class StoreWorld(ListedWorld):
         server.store.subscribe(self._take)
         self._wanted: dict[Resource, float] = {}
         self._followed: frozenset[str] = frozenset()
+        self._jobs: frozenset[str] = frozenset()
 
     def _take(self, event: Event) -> None:
         self._heard_of = event.version
@@ -51,10 +54,10 @@ class StoreWorld(ListedWorld):
         """What explains is known only while somebody wants it, and some of it only after a while: in so many seconds
         there will be something new to know, None for not at all.
         """
-        asked = [resource for resource in EXPLAINING if resource in wanted]
-        fresh = [EXPLAINING[resource] for resource in asked if resource not in self._wanted]
+        asked = [resource for resource in _AFTER if resource in wanted]
+        fresh = [_AFTER[resource] for resource in asked if resource not in self._wanted]
         now = self.server.clock()
-        self._wanted = {each: self._wanted.get(each, now + EXPLAINING[each]) for each in asked}
+        self._wanted = {each: self._wanted.get(each, now + _AFTER[each]) for each in asked}
         return min(fresh, default=None)
 
     def want_pods(self, workloads: Iterable[str]) -> bool:
@@ -62,13 +65,18 @@ class StoreWorld(ListedWorld):
         before, self._followed = self._followed, frozenset(workloads)
         return not self._followed <= before
 
+    def want_job_pods(self, jobs: Iterable[str]) -> bool:
+        """The same for the pods of these Jobs."""
+        before, self._jobs = self._jobs, frozenset(jobs)
+        return not self._jobs <= before
+
     @property
     def watched(self) -> list[Resource]:
         """Kinds that explain and are asked for now."""
         return [each for each in self._wanted if self._is_watched(each)]
 
     def _is_watched(self, resource: Resource) -> bool:
-        return resource not in EXPLAINING or self._wanted.get(resource, float("inf")) <= self.server.clock()
+        return resource not in _AFTER or self._wanted.get(resource, float("inf")) <= self.server.clock()
 
     def _read(self, resource: Resource, obj: Object, decode: Decode) -> Any:
         place = resource, obj["metadata"]["name"], decode
@@ -101,7 +109,9 @@ class StoreWorld(ListedWorld):
         return answers[asked]
 
     def every(self, resource: Resource) -> Iterable[StoredObject]:
-        return [] if self.unserved(resource) or not self._is_watched(resource) else super().every(resource)
+        if self.unserved(resource) or resource in self.refused or not self._is_watched(resource):
+            return []
+        return super().every(resource)
 
     def unserved(self, resource: Resource) -> bool:
         if not self._is_watched(resource):
@@ -113,7 +123,10 @@ class StoreWorld(ListedWorld):
         return False
 
     def unknown(self, resource: Resource) -> str | None:
-        return None if self._is_watched(resource) else ""
+        return self.refused.get(resource) if self._is_watched(resource) else ""
+
+    def unknown_job_pods(self, job: str) -> str | None:
+        return None if job in self._jobs else ""
 
     def unknown_pods(self, workload: str) -> str | None:
         return None if workload in self._followed else ""

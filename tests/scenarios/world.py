@@ -200,8 +200,10 @@ class World(User, Waits):
         if not decision.report_only:
             self.measure(decision.wanted)
         new = None if decision.report_only else self.view.want(decision.wanted.kinds)
-        if not decision.report_only and self.view.want_pods(decision.wanted.pods):
-            self._wake()
+        if not decision.report_only:
+            pods, jobs = self.view.want_pods(decision.wanted.pods), self.view.want_job_pods(decision.wanted.jobs)
+            if pods or jobs:
+                self._wake()
         if new is not None:
             asyncio.get_running_loop().call_later(new + 1e-6, self._wake)
         if decision.wake_at is not None:

@@ -320,6 +320,26 @@
   - patch
 {{- end }}
 
+{{- define "rollout-lws.rules.gateJobs" -}}
+- apiGroups:
+  - batch
+  resources:
+  - jobs
+  verbs:
+  - list
+  - watch
+  - create
+  - patch
+  - delete
+- apiGroups:
+  - batch
+  resources:
+  - cronjobs
+  verbs:
+  - list
+  - watch
+{{- end }}
+
 {{- define "rollout-lws.rules.leaderElection" -}}
 - apiGroups:
   - coordination.k8s.io

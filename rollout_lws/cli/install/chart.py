@@ -33,6 +33,7 @@ def _rules() -> str:
         "controller": everything,
         "cluster": [rule for rule in everything if rule.cluster],
         "namespaced": [rule for rule in everything if not rule.cluster],
+        "gateJobs": rbac.gate_job_rules(),
         "leaderElection": rbac.leader_election_rules(),
         "guard": rbac.guard_rules(),
     }

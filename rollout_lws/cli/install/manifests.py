@@ -1,7 +1,7 @@
 """The objects of an installation, in the order in which they can be applied, as pure functions of the options.
 
-``templates/`` has the objects as YAML, one file for the controller and one for each extra, named as the extra. The
-rules of roles come from ``rbac``, since the chart has them too.
+``templates/`` has the objects as YAML, one file for the controller and one for each extra that has objects, named as
+the extra. The rules of roles come from ``rbac``, since the chart has them too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.options import (
     DEFAULT_NAMESPACE,
     EXTRAS,
+    GATE_JOBS,
     GUARD,
     Installation,
 )
@@ -75,7 +76,7 @@ def _controller(chosen: Installation) -> list[Object]:
         *(each for watched in chosen.watch_namespaces for each in _read("watched-namespace", chosen, watched)),
         *rbac.people_roles(chosen.api_group),
         budget,
-        *(each for extra in EXTRAS if extra in chosen.extras for each in _read(extra, chosen)),
+        *(each for extra in EXTRAS if extra in chosen.extras and extra != GATE_JOBS for each in _read(extra, chosen)),
         deployment,
     ]
 
@@ -86,7 +87,8 @@ def _roles(chosen: Installation) -> list[Object]:
     A ClusterRoleBinding binds the ClusterRole of its name; when only some namespaces are watched, that role has only
     the rules for cluster-scoped kinds, and RoleBindings bind a second one in each of these namespaces.
     """
-    everything = rbac.controller_rules(chosen.api_group)
+    asked_for = rbac.gate_job_rules() if GATE_JOBS in chosen.extras else ()
+    everything = (*rbac.controller_rules(chosen.api_group), *asked_for)
     cluster = [rbac.role(CONTROLLER, everything)]
     if chosen.watch_namespaces:
         cluster = [

@@ -14,8 +14,8 @@ DEFAULT_NAMESPACE = "rollout-lws-system"
 DEFAULT_REPLICAS = 2
 #: Optional parts, which not every cluster supports or wants.
 NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR = "network-policy", "pod-monitor", "service-monitor"
-POD_DELETION_POLICY, GUARD = "pod-deletion-policy", "guard"
-EXTRAS = (NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR, POD_DELETION_POLICY, GUARD)
+POD_DELETION_POLICY, GUARD, GATE_JOBS = "pod-deletion-policy", "guard", "gate-jobs"
+EXTRAS = (NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR, POD_DELETION_POLICY, GUARD, GATE_JOBS)
 #: failurePolicy of the guard's webhooks: edits pass or are refused while no guard answers.
 FAILURE_POLICIES = ("Ignore", "Fail")
 #: repository[:tag][@digest], as container runtimes parse it; only a node can tell whether it exists.

@@ -13,7 +13,9 @@ from typing import Any
 from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
+    CRON_JOBS,
     DEFAULT_API_GROUP,
+    JOBS,
     LEASES,
     MUTATING_WEBHOOKS,
     SERVICE_ACCOUNTS,
@@ -80,6 +82,14 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule("events.k8s.io", ("events",), ("create", "patch")),
         # To find out which LeaderWorkerSet version is installed.
         Rule("apiextensions.k8s.io", ("customresourcedefinitions",), _FOLLOW, cluster=True),
+    )
+
+
+def gate_job_rules() -> tuple[Rule, ...]:
+    """Further permissions for gates that ask Jobs: to make them from the CronJobs of users, to stop and delete them."""
+    return (
+        Rule(JOBS.group, (JOBS.plural,), (*_FOLLOW, "create", "patch", "delete")),
+        Rule(CRON_JOBS.group, (CRON_JOBS.plural,), _FOLLOW),
     )
 
 

@@ -63,7 +63,7 @@ def _looked(
         match judged:
             case Running():
                 running[gate.name] = judged
-                after.append(record)
+                after.append(with_fields(record, **judged.shown))
             case Ended():
                 ended = {"result": judged.result, "finished_at": d.now, "message": judged.message, **judged.shown}
                 after.append(with_fields(record, **ended))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rollout_lws.api import HttpGate, MetricGate, QueryGate, StepGate
+from rollout_lws.api import HttpGate, JobGate, MetricGate, QueryGate, StepGate
 from rollout_lws.rollout.gates.http import HTTP
+from rollout_lws.rollout.gates.jobs.kind import JOB
 from rollout_lws.rollout.gates.kinds import Kind
 from rollout_lws.rollout.gates.metric import METRIC
 from rollout_lws.rollout.gates.query import QUERY
@@ -20,6 +21,8 @@ def kind_of(gate: StepGate) -> Kind:
             return QUERY
         case HttpGate():
             return HTTP
+        case JobGate():
+            return JOB
         case None:
             raise ValueError(f"gate {gate.name} asks for nothing")
         case unknown:

@@ -23,12 +23,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The gate has no result yet. ``until`` is its deadline, None before anything was measured; ``trouble`` says what
-    keeps it from one, "" if nothing does.
+    """The gate has no result yet. ``until`` is its deadline, or when time alone may decide; None before anything was
+    measured. ``trouble`` says what keeps it from one, "" if nothing does; ``shown`` are further fields of its record.
     """
 
     until: datetime | None = None
     trouble: str = ""
+    shown: Mapping[str, Any] = field(default_factory=dict)
 
 
 Judged: TypeAlias = Ended | Running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
+from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
@@ -189,6 +190,7 @@ def _start(d: Draft) -> Draft:
         capacity=d.strategy.made_by,
         step=StepRecord(started_at=d.now),
         gates=(),
+        gate_jobs=tuple(with_fields(each, earlier=True) for each in d.status.gate_jobs),
         finalising=None,
         restarts=(),
         evictions=(),

@@ -15,6 +15,7 @@ from rollout_lws.rollout.decision import Decision, Verdict, Wanted
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.field_limits import within_limits
 from rollout_lws.rollout.gates import measurements
+from rollout_lws.rollout.gates.jobs import upkeep
 from rollout_lws.rollout.groups.watch_demand import explaining_kinds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason
@@ -139,7 +140,7 @@ def _wanted(d: Draft) -> Wanted:
     endpoints, kinds = selector_pinning.watched(d)
     explaining = explaining_kinds(d)
     own = Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining))
-    return own.plus(measurements.wanted(d))
+    return own.plus(measurements.wanted(d)).plus(upkeep.wanted(d))
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

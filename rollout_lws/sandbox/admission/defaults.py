@@ -117,6 +117,31 @@ def _deployment(deployment: Object) -> Object:
     return {**deployment, "spec": spec}
 
 
+def _job_spec(given: Object) -> Object:
+    defaults = {"parallelism": 1, "completions": 1, "backoffLimit": 6, "suspend": False}
+    return {**defaults, **given, "template": _template(given.get("template") or {})}
+
+
+def _job(job: Object) -> Object:
+    return {**job, "spec": _job_spec(job.get("spec") or {})}
+
+
+def _cron_job(cron_job: Object) -> Object:
+    given = cron_job.get("spec") or {}
+    template = given.get("jobTemplate") or {}
+    job = template.get("spec") or {}
+    spec = {
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+        **given,
+        # Of the Job itself nothing is filled in before it is made.
+        "jobTemplate": {**template, "spec": {**job, "template": _template(job.get("template") or {})}},
+    }
+    return {**cron_job, "spec": spec}
+
+
 def _namespace(namespace: Object) -> Object:
     labels = {
         **(namespace["metadata"].get("labels") or {}),
@@ -147,6 +172,8 @@ _BY_RESOURCE: dict[Resource, Callable[[Object], Object]] = {
     known.SERVICES: _service,
     known.PERSISTENT_VOLUME_CLAIMS: _claim,
     known.STATEFUL_SETS: _stateful_set,
+    known.JOBS: _job,
+    known.CRON_JOBS: _cron_job,
     known.NAMESPACES: _namespace,
     known.SECRETS: _secret,
     known.NODES: _node,

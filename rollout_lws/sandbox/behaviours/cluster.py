@@ -9,6 +9,7 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
+from rollout_lws.sandbox.behaviours.jobs import Jobs
 from rollout_lws.sandbox.behaviours.lws import admission, pod_admission
 from rollout_lws.sandbox.behaviours.lws.controller import LeaderWorkerSets
 from rollout_lws.sandbox.behaviours.lws.pods import GroupPods
@@ -52,6 +53,7 @@ class Cluster:
                 Scheduler(self.options.timing),
                 Kubelet(self.options.timing),
                 StatefulSets(self.options.stateful_sets),
+                Jobs(),
                 LeaderWorkerSets(),
                 GroupPods(),
                 EndpointSlices(),

@@ -16,7 +16,7 @@ PREFIX = "sandbox.rollouts.kruise.io/"
 CUT_OFF = "cut-off"
 
 Failure: TypeAlias = Literal[
-    "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", "NeverReady", "Unschedulable", "FailedCreate"
+    "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", "NeverReady", "Unschedulable", "FailedCreate", "Evicted"
 ]
 _FAILURES: tuple[Failure, ...] = get_args(Failure)
 
@@ -45,6 +45,10 @@ class Script:
     problem: str = ""
     cut_off: bool = False
     """Its node is lost, and with it its kubelet."""
+    ends_after: float | None = None
+    """Seconds until its containers end by themselves, where an annotation says so."""
+    exit_code: int = 0
+    """How they end then."""
 
 
 def script_of(pod: Object, timing: Timing) -> Script:
@@ -63,6 +67,8 @@ def script_of(pod: Object, timing: Timing) -> Script:
         ready_after = duration("ready-after", timing.ready_after + longer)
         terminate_after = duration("terminate-after", timing.terminate_after)
         crash_after = duration("crash-after", 0.0) if PREFIX + "crash-after" in annotations else None
+        ends_after = duration("ends-after", 0.0) if PREFIX + "ends-after" in annotations else None
+        exit_code = _exit_code(annotations.get(PREFIX + "exit-code", "0"))
         if crash_after == 0:
             raise UsageError(f"annotation {PREFIX}crash-after must be more than 0 s")
         failure = _failure(pod)
@@ -71,7 +77,21 @@ def script_of(pod: Object, timing: Timing) -> Script:
     except UsageError as error:
         return Script(timing.ready_after, timing.terminate_after / timing.speed, "NeverReady", problem=str(error))
     cut_off = annotations.get(PREFIX + CUT_OFF) == "true"
-    return Script(ready_after, terminate_after, failure or _bad_image(pod), crash_after, cut_off=cut_off)
+    return Script(
+        ready_after,
+        terminate_after,
+        failure or _bad_image(pod),
+        crash_after,
+        cut_off=cut_off,
+        ends_after=ends_after,
+        exit_code=exit_code,
+    )
+
+
+def _exit_code(text: str) -> int:
+    if not text.isdecimal() or int(text) > 255:
+        raise UsageError(f'annotation {PREFIX}exit-code: "{text}" is no number from 0 to 255')
+    return int(text)
 
 
 def _failure(pod: Object) -> Failure | None:

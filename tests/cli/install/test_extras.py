@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from rollout_lws.admission.review import Rule
-from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.manifests import NAMESPACED, objects
 from rollout_lws.cli.install.options import EXTRAS, Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import UsageError
 from tests.cli.install.test_manifests import IMAGE, container, named
 
@@ -40,6 +41,7 @@ def every(chosen: Installation) -> set[tuple[str, str]]:
                 ("ValidatingAdmissionPolicyBinding", "rollout-lws-controller-pod-deletion"),
             },
         ),
+        ("gate-jobs", set()),
         (
             "guard",
             {
@@ -54,6 +56,20 @@ def every(chosen: Installation) -> set[tuple[str, str]]:
 )
 def test_what_an_installation_has_besides(extra: str, brought: set[tuple[str, str]]) -> None:
     assert every(Installation(IMAGE, extras=(extra,))) - every(Installation(IMAGE)) == brought
+
+
+@pytest.mark.parametrize(("watched", "role"), [((), CONTROLLER), (("team-a",), NAMESPACED)])
+def test_rights_to_jobs_are_given_only_if_they_are_asked_for(watched: tuple[str, ...], role: str) -> None:
+    def rights(*extras: str) -> dict[str, list[str]]:
+        chosen = Installation(IMAGE, watch_namespaces=watched, extras=extras)
+        rules = named(chosen, "ClusterRole", role)["rules"]
+        return {each["resources"][0]: each["verbs"] for each in rules if each["apiGroups"] == ["batch"]}
+
+    assert rights() == {}
+    assert rights("gate-jobs") == {
+        "jobs": ["list", "watch", "create", "patch", "delete"],
+        "cronjobs": ["list", "watch"],
+    }
 
 
 SELECTING = {

@@ -20,13 +20,11 @@ from rollout_lws.sandbox.wire import api_errors
 
 
 def admit(operation: Operation) -> dict[str, Any]:
-    """The operation's pod after the webhook; pods without an LWS and other kinds pass unchanged."""
+    """The operation's pod after the webhook and the quota; pods without an LWS and other kinds pass unchanged."""
     pod = operation.object
     if operation.resource != PODS or operation.verb != "create":
         return pod
-    if LWS_NAME not in (pod["metadata"].get("labels") or {}):
-        return pod
-    made = mutated(pod)
+    made = mutated(pod) if LWS_NAME in (pod["metadata"].get("labels") or {}) else pod
     if refused_at_creation(made):
         raise api_errors.exceeded_quota(made["metadata"]["name"])
     return made

@@ -22,6 +22,7 @@ from rollout_lws.sandbox.behaviours.base import (
     within,
 )
 from rollout_lws.sandbox.behaviours.faults import Timing, script_of
+from rollout_lws.sandbox.behaviours.nodes.batch_life import ended, ends_after, runs_to_its_end
 from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
 
 #: How containers terminate: on their own, or OOMKilled.
@@ -94,6 +95,11 @@ def decide(pod: Object, timing: Timing, now: float, *, started: float, doomed: f
     wake_at = None if current.until is None else started + current.until
     crash = _KILLED if script.failure == "OOMKilled" else _CRASHED
     status = _status(pod, current, crash, now)
+    lasts = ends_after(pod, script) if runs_to_its_end(pod) and not current.waiting else None
+    if lasts is not None:
+        wake_at = started + lasts
+        if round(now - started, 5) >= lasts:
+            status, wake_at = ended(pod, script, status, now), None
     if script.problem:
         status["message"] = script.problem
     if within(status, pod.get("status") or {}):

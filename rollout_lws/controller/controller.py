@@ -15,7 +15,7 @@ from rollout_lws.controller.cached_world import CachedWorld
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
-from rollout_lws.controller.measuring import PodFigures
+from rollout_lws.controller.measuring import PodFigures, PodWork
 from rollout_lws.controller.on_demand_watches import EXPLAINING, OnDemandWatches, end, kind_of, pods_of, slices_of
 from rollout_lws.controller.reconciler import Key, Reconciler
 from rollout_lws.controller.rounds import Measuring
@@ -81,7 +81,7 @@ class Controller:
         )
         self._definitions.on_change(self._all_again)
         scraper = ProxyScraper(client) if settings.scrape_through == "api-server" else PodScraper()
-        self._measuring = Measuring([PodFigures(scraper)], clock, self._start, self._wake)
+        self._measuring = Measuring([PodFigures(scraper), PodWork(scraper)], clock, self._start, self._wake)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
         self._workers = settings.workers
         self._reconciler = Reconciler(

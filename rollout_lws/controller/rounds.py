@@ -1,7 +1,7 @@
 """Measures what decisions want measured, in rounds, until it is no longer wanted.
 
-Nothing is asked that no gate wants. A task per Rollout and source asks every ``EVERY`` seconds and wakes the key; what
-has been answered lives as long as the gate wants it, or until this replica stops working.
+Nothing is asked that no decision wants. A task per Rollout and source asks as often as the source says and wakes the
+key; what has been answered lives as long as it is wanted, or until this replica stops working.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from rollout_lws.rollout.decision import Answered, Asked, Measurement, Question
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two rounds.
-EVERY = 15.0
-
 Key: TypeAlias = tuple[str, str]
 #: The next answer, by the one before and the epoch second of the round's end.
 Fold: TypeAlias = Callable[[Answered | None, float], Answered]
@@ -33,6 +30,8 @@ class Source(Protocol):
 
     name: str
     """What its tasks are called by."""
+    every: float
+    """Seconds from the beginning of a round to that of the next."""
 
     def takes(self, asked: Asked) -> bool:
         """Whether it answers such questions; exactly one source does."""
@@ -106,7 +105,7 @@ class Measuring:
                 # A bug costs one Rollout its gates, which then wait for a user, and not all of them their controller.
                 log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
             self._wake(key)
-            following = max(following + EVERY, loop.time())
+            following = max(following + source.every, loop.time())
             await asyncio.sleep(following - loop.time())
 
     async def _round(self, source: Source, key: Key) -> None:

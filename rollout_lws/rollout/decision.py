@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TypeAlias, TypeVar
 
 from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import FieldReference, SummaryState
 from rollout_lws.objects.resources import Resource
@@ -67,13 +68,13 @@ class BestEffort:
 
 
 #: What can be asked of a version, and what is answered.
-Asked: TypeAlias = Criterion
-Answered: TypeAlias = Trial
+Asked: TypeAlias = Criterion | Idle
+Answered: TypeAlias = Trial | Idling
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What identifies a measurement: the gate, since when it is measured, and what it asks."""
+    """What identifies a measurement: the gate, "" where groups drain, since when it is measured, and what it asks."""
 
     gate: str
     since: datetime
@@ -93,7 +94,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Figures to collect: of the pods that the new version has now, and of stable's where they are compared."""
+    """Figures to collect: of the pods that the new version has now, and of stable's where they are compared. Where
+    groups drain ``new`` are the pods of those that leave, whatever their version.
+    """
 
     question: Question
     new: tuple[Endpoint, ...]

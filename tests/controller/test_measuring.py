@@ -11,8 +11,8 @@ import pytest
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
-from rollout_lws.controller.measuring import AT_ONCE, PodFigures
-from rollout_lws.controller.rounds import EVERY, Measuring
+from rollout_lws.controller.measuring import AT_ONCE, PodFigures, PodWork
+from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import Unread
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
 from tests.virtual_time import LoopClock
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.looptime
 
 A, B = ("default", "a"), ("default", "b")
 ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)
+EVERY = PodFigures.every
 
 
 class Pods:
@@ -55,7 +56,9 @@ class Shell:
         self.pods = Pods()
         self.woken: list[tuple[str, str]] = []
         self.tasks: list[asyncio.Task[None]] = []
-        self.measuring = Measuring([PodFigures(self.pods)], LoopClock(ORIGIN), self._start, self.woken.append)
+        self.measuring = Measuring(
+            [PodFigures(self.pods), PodWork(self.pods)], LoopClock(ORIGIN), self._start, self.woken.append
+        )
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         self.tasks.append(asyncio.create_task(work, name=name))

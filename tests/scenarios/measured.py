@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rollout_lws.controller.measuring import PodFigures
+from rollout_lws.controller.measuring import PodFigures, PodWork
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import ProxyScraper
 from rollout_lws.kube.client import Client
@@ -61,7 +61,10 @@ class MeasuredWorld(World):
         if self.view.measuring is None:
             scraper = ProxyScraper(Client(self._transport))
             self.view.measuring = Measuring(
-                [PodFigures(scraper)], _ServerClock(self.server), self._start, lambda _: self._wake()
+                [PodFigures(scraper), PodWork(scraper)],
+                _ServerClock(self.server),
+                self._start,
+                lambda _: self._wake(),
             )
         super().start_controller(budget)
 

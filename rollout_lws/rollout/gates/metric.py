@@ -5,32 +5,34 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import GateRecord, GateResult, MetricGate, StepGate
 from rollout_lws.api.gate_rules import criterion
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import figures
-from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
 from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
-    asked = _question(d, gate, record)
-    stable = metrics_of_stable(d) if asked.asks.compared else ()
-    return Wanted(measurements=(Measurement(asked, metrics_of_new(d), stable),))
+    stable = metrics_of_stable(d) if _asks(d, gate).compared else ()
+    return Wanted(measurements=(Measurement(_question(d, gate, record), metrics_of_new(d), stable),))
 
 
 def _question(d: Draft, gate: StepGate, record: GateRecord) -> Question:
-    asks = criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
-    return Question(gate.name, record.since or d.now, asks)
+    return Question(gate.name, record.since or d.now, _asks(d, gate))
+
+
+def _asks(d: Draft, gate: StepGate) -> Criterion:
+    return criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
 
 
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
-    asked = _question(d, gate, record)
-    trial = d.o.answers.get(asked)
-    if trial is None:
+    asks = _asks(d, gate)
+    trial = d.o.answers.get(_question(d, gate, record))
+    if not isinstance(trial, Trial):
         # The first round is on its way.
         return d, Running()
     # From the first figures, since a controller that was restarted begins anew with them.
@@ -46,8 +48,8 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
             result = GateResult.FAILED
         case Verdict.INCONCLUSIVE:
             result = GateResult.ERROR if trial.unread or trial.new.silent() else GateResult.INCONCLUSIVE
-    told = figures.why(asked.asks, trial, figures.pods(d))
-    return d, Ended(result, told, figures.values(asked.asks, trial.figures))
+    told = figures.why(asks, trial, figures.pods(d))
+    return d, Ended(result, told, figures.values(asks, trial.figures))
 
 
 def _trouble(d: Draft, trial: Trial) -> str:

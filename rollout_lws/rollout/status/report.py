@@ -139,7 +139,7 @@ def _wanted(d: Draft) -> Wanted:
     endpoints, kinds = selector_pinning.watched(d)
     explaining = explaining_kinds(d)
     own = Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining))
-    return own.plus(measurements.wanted(d))
+    return own.plus(Wanted(measurements=d.measurements)).plus(measurements.wanted(d))
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Where the leader pods of both versions are asked for their metrics."""
+"""Where pods are asked for their metrics: the leaders of both versions, and pods of groups that leave."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 from rollout_lws.api import PodMetrics
 from rollout_lws.objects.scaling import whole_number
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.targets.version import Version
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.revisions import lws_revision, recorded_version, target_revision
 
 #: Names of ports that are for metrics, in the order in which they are looked for.
 _PORT_NAMES = ("metrics", "http-metrics")
@@ -28,14 +31,42 @@ def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:
     return _endpoints(found, stable_version(d), d.o.rollout.spec.strategy.source.pods)
 
 
+def metrics_of(d: Draft, facts: Facts, pods: Iterable[Pod]) -> tuple[Endpoint, ...]:
+    """Those of pods of one LWS, at any revision and ready or not."""
+    asked = d.o.rollout.spec.strategy.source.pods
+    every = tuple(pods)
+    versions = {revision: _version(d, facts, revision) for revision in {pod.revision for pod in every}}
+    return tuple(
+        _endpoint(pod, _port(versions[pod.revision], asked, leader=pod.is_leader), asked)
+        for pod in sorted(every, key=lambda pod: pod.metadata.name)
+    )
+
+
+def _version(d: Draft, facts: Facts, revision: str) -> Version | None:
+    record = lws_revision(facts, revision)
+    if record is not None:
+        return recorded_version(record)
+    if facts is d.o.stable and revision == d.stable_revision:
+        return stable_version(d)
+    return facts.workload.version if revision == target_revision(facts) else None
+
+
 def _endpoints(found: Iterable[Group], version: Version | None, asked: PodMetrics) -> tuple[Endpoint, ...]:
     """Of the leaders of groups that are ready as a whole: the others get no requests, or should not."""
-    port = metrics_port(version.leader_template, asked.port) if version is not None else 0
+    port = _port(version, asked, leader=True)
     pods = (group.leader for group in found if group.ready_since is not None)
-    return tuple(
-        Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, port, asked.path)
-        for pod in sorted(pods, key=lambda pod: pod.metadata.name)
-    )
+    return tuple(_endpoint(pod, port, asked) for pod in sorted(pods, key=lambda pod: pod.metadata.name))
+
+
+def _endpoint(pod: Pod, port: int, asked: PodMetrics) -> Endpoint:
+    return Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, port, asked.path)
+
+
+def _port(version: Version | None, asked: PodMetrics, *, leader: bool) -> int:
+    if version is None:
+        return 0
+    template = version.leader_template if leader else dict(version.templates)["worker"]
+    return metrics_port(template, asked.port)
 
 
 def metrics_port(template: dict[str, Any], asked: str | None) -> int:

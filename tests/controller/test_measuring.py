@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
+from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.controller.measuring import AT_ONCE, PodFigures, PodWork
 from rollout_lws.controller.rounds import Measuring
@@ -179,3 +180,20 @@ async def test_a_verdict_comes_when_the_window_is_over(shell: Shell) -> None:
     await asyncio.sleep(EVERY)
     (trial,) = shell.measuring.answers(*A).values()
     assert trial.verdict is Verdict.PASSED
+
+
+def leaves(*pods: str) -> Measurement:
+    return Measurement(Question("", ORIGIN, Idle()), tuple(endpoint(name) for name in pods))
+
+
+async def test_pods_that_leave_are_asked_every_five_seconds_and_those_of_gates_as_before(shell: Shell) -> None:
+    shell.pods.answers = {"p": "vllm:num_requests_waiting 0\nvllm:num_requests_running 0\n", "q": waiting(2)}
+    await shell.measuring.want(A, (leaves("p"), asks("queue", "q")))
+    await asyncio.sleep(EVERY - 1)
+    assert sorted(shell.pods.asked) == ["p"] * 3 + ["q"]
+    idling = shell.measuring.answers(*A)[leaves().question]
+    assert isinstance(idling, Idling)
+    assert idling.pods["uid-p"].is_idle
+    await shell.measuring.want(A, (asks("queue", "q"),))
+    await asyncio.sleep(60)
+    assert shell.pods.asked.count("p") == 3

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rollout_lws.api.base import Model
 from rollout_lws.api.gate_spec import Analysis, StepGate
-from rollout_lws.api.words import Capacity, OnFailure, Promotion
+from rollout_lws.api.words import Capacity, DrainUntil, OnFailure, Promotion
 
 Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$", max_length=4)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -150,6 +150,20 @@ class NetworkRef(Model):
     """Name of a routing object."""
 
 
+class Drain(Model):
+    """What ends the time of requests that run on groups which leave."""
+
+    until: DrainUntil = DrainUntil.TIME
+    """Time (default): drainSeconds are over. Idle: the groups' engines say that nothing runs and nothing waits."""
+    max_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = None
+    """With Idle: seconds after which groups go whatever runs on them, at least drainSeconds; 1800 by default."""
+
+    @property
+    def longest(self) -> int:
+        """The most seconds that requests get with Idle."""
+        return self.max_seconds if self.max_seconds is not None else 1800
+
+
 class TrafficRouting(Model):
     """How requests reach the two versions."""
 
@@ -159,6 +173,8 @@ class TrafficRouting(Model):
     """Seconds that routers get to act on a change; 3 by default."""
     drain_seconds: Annotated[int, Field(ge=0, le=7200)] = 30
     """Seconds that running requests get before their group goes; 30 by default, at most 7200."""
+    drain: Drain | None = None
+    """What ends that time; drainSeconds by default."""
     ingress: IngressRef | None = None
     """Route by an Ingress."""
     gateway: GatewayRef | None = None
@@ -169,6 +185,11 @@ class TrafficRouting(Model):
     """Which pods of a group receive requests; AsSelected keeps what the Service selects."""
     allow_unmanaged_backends: bool | None = None
     """Accept other Services that select the new version's leaders; false by default."""
+
+    @property
+    def draining(self) -> Drain:
+        """What ends the time of requests on groups which leave."""
+        return self.drain or Drain()
 
     @property
     def any_router(self) -> bool:

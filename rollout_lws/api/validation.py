@@ -12,8 +12,15 @@ from rollout_lws.api.expressions import unclosed
 from rollout_lws.api.gate_rules import before_traffic_problems, gate_problems, source_problems
 from rollout_lws.api.gate_spec import Analysis
 from rollout_lws.api.problem import Problem
-from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
-from rollout_lws.api.words import Capacity, Promotion
+from rollout_lws.api.rollout_spec import (
+    CanaryStrategy,
+    HttpMatch,
+    RolloutSpec,
+    Step,
+    StyleStrategy,
+    TrafficRouting,
+)
+from rollout_lws.api.words import Capacity, DrainUntil, Promotion
 from rollout_lws.objects.scaling import scaled
 
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
@@ -68,6 +75,7 @@ def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Proble
 def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
     for routing in style.traffic_routings:
         path, gateway = f"{at}.trafficRoutings[0]", routing.gateway
+        yield from _drain(routing, path)
         if routing.custom_network_refs:
             yield Problem(
                 f"{path}.customNetworkRefs",
@@ -87,6 +95,21 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
             yield Problem(
                 f"{path}.gateway.httpRouteName", "name the HTTPRoute that shares the requests, or set ingress"
             )
+
+
+def _drain(routing: TrafficRouting, at: str) -> Iterator[Problem]:
+    drain, seconds = routing.draining, routing.drain_seconds
+    if drain.until is not DrainUntil.IDLE:
+        if drain.max_seconds is not None:
+            yield Problem(
+                f"{at}.drain.maxSeconds", "it bounds the wait for idle groups: add until: Idle, or use drainSeconds"
+            )
+    elif drain.longest < seconds:
+        yield Problem(
+            f"{at}.drain.maxSeconds",
+            f"{drain.longest} is less than drainSeconds ({seconds}), which groups get that do not say what runs on"
+            " them: raise it, or lower drainSeconds",
+        )
 
 
 def _capacity(canary: CanaryStrategy, at: str) -> Iterator[Problem]:

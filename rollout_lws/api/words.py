@@ -82,6 +82,13 @@ class Promotion(StrEnum):
     SWAP = "Swap"
 
 
+class DrainUntil(StrEnum):
+    """What ends the time of requests that run on groups which leave."""
+
+    TIME = "Time"
+    IDLE = "Idle"
+
+
 class OnFailure(StrEnum):
     PAUSE = "Pause"
     ABORT = "Abort"

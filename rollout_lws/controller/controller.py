@@ -17,7 +17,7 @@ from rollout_lws.controller.calling import HttpCalls, PodCaller, ProxyCaller
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
-from rollout_lws.controller.measuring import PodFigures
+from rollout_lws.controller.measuring import PodFigures, PodWork
 from rollout_lws.controller.on_demand_watches import (
     EXPLAINING,
     OPT_IN,
@@ -105,6 +105,7 @@ class Controller:
         every = settings.scrape_every
         sources: list[Source] = [
             PodFigures(scraper, every),
+            PodWork(scraper),
             HttpCalls(client, caller, every),
             PrometheusFigures(prometheus, clock, every),
             PrometheusQueries(prometheus, clock, every, confine=settings.gate_queries == "namespace"),

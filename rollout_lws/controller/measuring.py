@@ -1,27 +1,85 @@
-"""Measures model servers by scraping their pods, each once a round, and folds each round into trials."""
+"""Asks pods for what gates and drains read of their metrics, each once a round, and folds each round into answers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.exposition import NotAnExposition, parse
+from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Engine, Signal
-from rollout_lws.analysis.readings import Read, Trouble
+from rollout_lws.analysis.readings import Exposition, Read, Trouble
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.controller.rounds import Fold
 from rollout_lws.controller.scraping import Scraper, Unread
 from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement, Question
 
-#: Pods that are asked at the same time, of all Rollouts and of one: whose pods hang holds up no other Rollout.
+#: Pods that a source asks at the same time, of all Rollouts and of one: whose pods hang holds up no other Rollout.
 AT_ONCE = 64
 AT_ONCE_OF_ONE = 16
 
-_Signal: TypeAlias = tuple[Signal, Engine | None]
+_R_co = TypeVar("_R_co", covariant=True)
+_R = TypeVar("_R")
+
+
+class _Reader(Protocol[_R_co]):
+    """What is read of an answer; hashable."""
+
+    @property
+    def families(self) -> frozenset[str]: ...
+
+    def read(self, exposition: Exposition) -> _R_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A signal, in the names of ``engine`` or of any."""
+
+    signal: Signal
+    engine: Engine | None
+
+    @property
+    def families(self) -> frozenset[str]:
+        return families(self.signal, self.engine)
+
+    def read(self, exposition: Exposition) -> Read:
+        return read(self.signal, exposition, self.engine)
+
+
+class _Pods(Generic[_R]):
+    """Asks pods, so many at once."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(
+        self, namespace: str, asked: Mapping[Endpoint, Collection[_Reader[_R]]]
+    ) -> dict[Endpoint, Mapping[_Reader[_R], _R | Trouble]]:
+        """Each pod once, for all that is read of it."""
+        of_one = asyncio.Semaphore(AT_ONCE_OF_ONE)
+        found = await asyncio.gather(*(self._scrape(namespace, *each, of_one) for each in asked.items()))
+        return dict(zip(asked, found, strict=True))
+
+    async def close(self) -> None:
+        await self._scraper.close()
+
+    async def _scrape(
+        self, namespace: str, endpoint: Endpoint, readers: Collection[_Reader[_R]], of_one: asyncio.Semaphore
+    ) -> Mapping[_Reader[_R], _R | Trouble]:
+        """What is kept of an answer is what is read from it: those of hundreds of pods may be there at once."""
+        async with of_one, self._at_once:
+            try:
+                text = await self._scraper.metrics(namespace, endpoint)
+                answer = parse(text, frozenset[str]().union(*(each.families for each in readers)))
+            except (Unread, NotAnExposition) as error:
+                return dict.fromkeys(readers, Trouble(str(error)))
+        return {each: each.read(answer) for each in readers}
 
 
 class PodFigures:
@@ -31,50 +89,73 @@ class PodFigures:
 
     def __init__(self, scraper: Scraper, every: float) -> None:
         self.every = every
-        self._scraper = scraper
-        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._pods = _Pods[Read](scraper)
 
     def takes(self, asked: Asked) -> bool:
         return isinstance(asked, Criterion)
 
     async def close(self) -> None:
-        await self._scraper.close()
+        await self._pods.close()
 
     async def round(
         self, namespace: str, wanted: tuple[Measurement, ...], _before: Mapping[Question, Answered]
     ) -> Mapping[Question, Fold]:
-        """Each pod is asked once, for all that gates read from it."""
-        asked: dict[Endpoint, set[_Signal]] = defaultdict(set)
         criteria = {each: each.question.asks for each in wanted if isinstance(each.question.asks, Criterion)}
+        asked: dict[Endpoint, set[_Reader[Read]]] = defaultdict(set)
         for each, criterion in criteria.items():
             for endpoint in (*each.new, *each.stable):
-                asked[endpoint].add((criterion.signal, criterion.engine))
-        of_one = asyncio.Semaphore(AT_ONCE_OF_ONE)
-        found = await asyncio.gather(*(self._scrape(namespace, *each, of_one) for each in asked.items()))
-        answers = dict(zip(asked, found, strict=True))
-        return {each.question: _fold(each, criterion, answers) for each, criterion in criteria.items()}
-
-    async def _scrape(
-        self, namespace: str, endpoint: Endpoint, asked: Collection[_Signal], of_one: asyncio.Semaphore
-    ) -> Mapping[_Signal, Read]:
-        """What is kept of an answer is what gates read from it: those of hundreds of pods may be there at once."""
-        async with of_one, self._at_once:
-            try:
-                text = await self._scraper.metrics(namespace, endpoint)
-                answer = parse(text, frozenset().union(*(families(*each) for each in asked)))
-            except (Unread, NotAnExposition) as error:
-                return dict.fromkeys(asked, Trouble(str(error)))
-        return {(signal, engine): read(signal, answer, engine) for signal, engine in asked}
+                asked[endpoint].add(_Figure(criterion.signal, criterion.engine))
+        answers = await self._pods.ask(namespace, asked)
+        return {each.question: _tried(each, criterion, answers) for each, criterion in criteria.items()}
 
 
-def _fold(measurement: Measurement, criterion: Criterion, answers: Mapping[Endpoint, Mapping[_Signal, Read]]) -> Fold:
+class PodWork:
+    """Answers whether pods are idle, by scraping them: more often, as groups wait to go."""
+
+    name = "drain"
+    every = 5.0
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._pods = _Pods[float | Trouble](scraper)
+
+    def takes(self, asked: Asked) -> bool:
+        return isinstance(asked, Idle)
+
+    async def close(self) -> None:
+        await self._pods.close()
+
+    async def round(
+        self, namespace: str, wanted: tuple[Measurement, ...], _before: Mapping[Question, Answered]
+    ) -> Mapping[Question, Fold]:
+        every = [(each, asks) for each in wanted if isinstance(asks := each.question.asks, Idle)]
+        asked: dict[Endpoint, list[_Reader[float | Trouble]]] = defaultdict(list)
+        for each, asks in every:
+            for endpoint in each.new:
+                asked[endpoint].append(asks)
+        answers = await self._pods.ask(namespace, asked)
+        said = {each.question: {endpoint.uid: answers[endpoint][asks] for endpoint in each.new} for each, asks in every}
+        return {question: _idled(of) for question, of in said.items()}
+
+
+def _tried(
+    measurement: Measurement,
+    criterion: Criterion,
+    answers: Mapping[Endpoint, Mapping[_Reader[Read], Read]],
+) -> Fold:
+    figure = _Figure(criterion.signal, criterion.engine)
     new, stable = (
-        {endpoint.uid: answers[endpoint][criterion.signal, criterion.engine] for endpoint in side}
-        for side in (measurement.new, measurement.stable)
+        {endpoint.uid: answers[endpoint][figure] for endpoint in side} for side in (measurement.new, measurement.stable)
     )
 
     def fold(before: Answered | None, now: float) -> Answered:
         trial = before if isinstance(before, Trial) else Trial.at(now, criterion)
         return trial.after(now, new, stable)
+
+    return fold
+
+
+def _idled(said: Mapping[str, float | Trouble]) -> Fold:
+    def fold(before: Answered | None, now: float) -> Answered:
+        return (before if isinstance(before, Idling) else Idling()).after(now, said)
 
     return fold

@@ -1,7 +1,7 @@
 """Measures what decisions want measured, in rounds, until it is no longer wanted.
 
-Nothing is asked that no gate wants. A task per Rollout and source asks round after round and wakes the key; what has
-been answered lives as long as the gate wants it, or until this replica stops working.
+Nothing is asked that no decision wants. A task per Rollout and source asks as often as the source says and wakes the
+key; what has been answered lives as long as it is wanted, or until this replica stops working.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Source(Protocol):
     name: str
     """What its tasks are called by."""
     every: float
-    """Seconds between two rounds."""
+    """Seconds from the beginning of a round to that of the next."""
 
     def takes(self, asked: Asked) -> bool:
         """Whether it answers such questions; exactly one source does."""

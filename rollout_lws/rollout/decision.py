@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from rollout_lws.analysis.calls import Call, Calls
 from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import FieldReference, SummaryState
 from rollout_lws.objects.resources import Resource
@@ -78,13 +79,13 @@ class Stored:
 
 
 #: What can be asked of a version, and what is answered.
-Asked: TypeAlias = Criterion | Stored | Query | Call
-Answered: TypeAlias = Trial | Poll | Calls
+Asked: TypeAlias = Criterion | Stored | Query | Call | Idle
+Answered: TypeAlias = Trial | Poll | Calls | Idling
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What identifies a measurement: the gate, since when it is measured, and what it asks."""
+    """What identifies a measurement: the gate, "" where groups drain, since when it is measured, and what it asks."""
 
     gate: str
     since: datetime
@@ -109,7 +110,8 @@ class Endpoint:
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """What to ask: the pods that the new version has now, and stable's where they are compared. Of requests, only
-    targets that have not passed or failed.
+    targets that have not passed or failed. Where groups drain ``new`` are the pods of those that leave, whatever their
+    version.
     """
 
     question: Question

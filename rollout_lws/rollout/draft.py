@@ -35,7 +35,7 @@ from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.writes import Confirm, Write
-from rollout_lws.rollout.decision import BestEffort, FieldRef, Refusal, ReleaseEvent, Verdict
+from rollout_lws.rollout.decision import BestEffort, FieldRef, Measurement, Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -102,6 +102,8 @@ class Draft:
     writes: tuple[Write, ...] = ()
     best_effort: tuple[BestEffort, ...] = ()
     events: tuple[ReleaseEvent, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    """Figures that this pass asks for, besides those of gates."""
     wake_at: datetime | None = None
     batch: Batch | None = None
     """Readiness of the new version's groups, for the BatchRelease."""
@@ -418,6 +420,10 @@ class Draft:
         if moment is None:
             return self
         return self.but(wake_at=moment if self.wake_at is None else min(self.wake_at, moment))
+
+    def measure(self, measurement: Measurement) -> Draft:
+        """Has the shell ask for these figures, which later decisions get."""
+        return self.but(measurements=(*self.measurements, measurement))
 
     def take(self, result: CapacityResult) -> Draft:
         """Adds the writes and the wake-up of a capacity result."""

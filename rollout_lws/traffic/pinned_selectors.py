@@ -60,6 +60,14 @@ class Selector:
             return ""
         return pools.unaccepted(live, pools.parents(live, self.facts.by, self.facts.keys))
 
+    @property
+    def users(self) -> Mapping[str, str]:
+        """The selector as the user has it, without what a release has pinned; {} if there is none."""
+        live = self.live
+        if live is None:
+            return {}
+        return self.selecting.selector(self.selecting.unpinned(live, self.facts.by, self.facts.keys))
+
     def sends_to_unpinned(self, pod: Pod) -> bool:
         """Whether the object would send requests to this pod if a release had not pinned it."""
         live = self.live

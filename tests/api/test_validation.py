@@ -18,6 +18,7 @@ from rollout_lws.api.validation import Problem, problems
 REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
 STEPS = [{"replicas": 1}]
 AT = "spec.strategy.canary"
+DRAIN = f"{AT}.trafficRoutings[0].drain"
 NO_ROUTING = (
     "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then reach the new"
     " version through your own Service, in proportion to its groups"
@@ -38,6 +39,10 @@ def steps(*replicas: Any, **members: Any) -> RolloutSpec:
 
 def routed(**members: Any) -> RolloutSpec:
     return canary(trafficRoutings=[{"service": "api", "gateway": {"httpRouteName": "api"}}], **members)
+
+
+def drained(drain: dict[str, Any], **routing: Any) -> RolloutSpec:
+    return canary(trafficRoutings=[{"service": "api", "gateway": {"httpRouteName": "api"}, "drain": drain, **routing}])
 
 
 def matched(value: str) -> dict[str, Any]:
@@ -85,25 +90,31 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             )
         ],
     ),
-    "a request before traffic that nothing holds back": (
-        canary(steps=[{"replicas": 1, "gates": [WARM_UP]}]),
+    "a bound of no wait": (
+        drained({"maxSeconds": 60}),
+        [(f"{DRAIN}.maxSeconds", "it bounds the wait for idle groups: add until: Idle, or use drainSeconds")],
+    ),
+    "a bound below the fixed time": (
+        drained({"until": "Idle", "maxSeconds": 60}, drainSeconds=90),
         [
             (
-                f"{AT}.steps[0].gates[0].when",
-                "nothing is named that could hold requests back: give the strategy trafficRoutings, or leave it out",
+                f"{DRAIN}.maxSeconds",
+                "60 is less than drainSeconds (90), which groups get that do not say what runs on them: raise it, or"
+                " lower drainSeconds",
             )
         ],
     ),
-    "a request before traffic that comes in place": (
-        routed(steps=[{"replicas": 1, "gates": [WARM_UP]}], capacity="InPlace"),
+    "a fixed time above the usual bound": (
+        drained({"until": "Idle"}, drainSeconds=3600),
         [
             (
-                f"{AT}.steps[0].gates[0].when",
-                "in place a group takes its share of the requests as soon as it is ready: leave it out, or use another"
-                " capacity",
+                f"{DRAIN}.maxSeconds",
+                "1800 is less than drainSeconds (3600), which groups get that do not say what runs on them: raise it,"
+                " or lower drainSeconds",
             )
         ],
     ),
+    "idle groups": (drained({"until": "Idle", "maxSeconds": 90}, drainSeconds=90), []),
     "a blue-green step of nothing": (
         spec({"blueGreen": {"steps": [{"replicas": 0}]}}),
         [("spec.strategy.blueGreen.steps[0].replicas", "0 is too small: give at least 1 group")],

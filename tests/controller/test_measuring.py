@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
+from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Signal
-from rollout_lws.controller.measuring import AT_ONCE, AT_ONCE_OF_ONE, PodFigures
+from rollout_lws.controller.measuring import AT_ONCE, AT_ONCE_OF_ONE, PodFigures, PodWork
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import Unread
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
@@ -57,7 +58,7 @@ class Shell:
         self.woken: list[tuple[str, str]] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.measuring = Measuring(
-            [PodFigures(self.pods, SCRAPE_EVERY)], LoopClock(ORIGIN), self._start, self.woken.append
+            [PodFigures(self.pods, SCRAPE_EVERY), PodWork(self.pods)], LoopClock(ORIGIN), self._start, self.woken.append
         )
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -191,3 +192,20 @@ async def test_a_verdict_comes_when_the_window_is_over(shell: Shell) -> None:
     await asyncio.sleep(SCRAPE_EVERY)
     (trial,) = shell.measuring.answers(*A).values()
     assert trial.verdict is Verdict.PASSED
+
+
+def leaves(*pods: str) -> Measurement:
+    return Measurement(Question("", ORIGIN, Idle()), tuple(endpoint(name) for name in pods))
+
+
+async def test_pods_that_leave_are_asked_every_five_seconds_and_those_of_gates_as_before(shell: Shell) -> None:
+    shell.pods.answers = {"p": "vllm:num_requests_waiting 0\nvllm:num_requests_running 0\n", "q": waiting(2)}
+    await shell.measuring.want(A, (leaves("p"), asks("queue", "q")))
+    await asyncio.sleep(SCRAPE_EVERY - 1)
+    assert sorted(shell.pods.asked) == ["p"] * 3 + ["q"]
+    idling = shell.measuring.answers(*A)[leaves().question]
+    assert isinstance(idling, Idling)
+    assert idling.pods["uid-p"].is_idle
+    await shell.measuring.want(A, (asks("queue", "q"),))
+    await asyncio.sleep(60)
+    assert shell.pods.asked.count("p") == 3

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rollout_lws.controller.calling import HttpCalls, ProxyCaller
-from rollout_lws.controller.measuring import PodFigures
+from rollout_lws.controller.measuring import PodFigures, PodWork
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.controller.scraping import ProxyScraper, Scraper
 from rollout_lws.kube.client import Client
@@ -64,8 +64,10 @@ class MeasuredWorld(World):
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
             client, clock = Client(self._transport), _ServerClock(self.server)
+            scraper = self.between(ProxyScraper(client))
             sources = [
-                PodFigures(self.between(ProxyScraper(client)), SCRAPE_EVERY),
+                PodFigures(scraper, SCRAPE_EVERY),
+                PodWork(scraper),
                 HttpCalls(client, ProxyCaller(client), SCRAPE_EVERY),
             ]
             self.view.measuring = Measuring(sources, clock, self._start, lambda _: self._wake())

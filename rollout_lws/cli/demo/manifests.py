@@ -147,6 +147,9 @@ def with_short_waits(rollout: Object) -> Object:
         for member, standard, most in (("drainSeconds", 30, SHORT_WAIT), ("gracePeriodSeconds", 3, SHORT_GRACE)):
             if isinstance(routing, dict) and isinstance(routing.get(member, standard), int):
                 routing[member] = min(routing.get(member, standard), most)
+        # No model server of a demo says what runs on it.
+        if isinstance(routing, dict):
+            routing.pop("drain", None)
     for step in plan.get("steps") or ():
         pause = step.get("pause")
         if isinstance(pause, dict) and isinstance(pause.get("duration"), int):

@@ -84,6 +84,7 @@ CODES: dict[str, Code] = {
     "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),
     "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
     "LWS323": Code(_WARNING, "a deadline after Kueue's own timeout"),
+    "LWS324": Code(_WARNING, "a drain until leaders are idle that do not say so"),
     # Not decidable
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

@@ -12,8 +12,8 @@ from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import figures
-from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
 from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:

@@ -12,9 +12,9 @@ from rollout_lws.api.gate_rules import query
 from rollout_lws.prometheus.poll import Poll
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
 from rollout_lws.rollout.gates.figures import digits
 from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
 #: Characters of a query that a status keeps.
 _LONGEST = 1024

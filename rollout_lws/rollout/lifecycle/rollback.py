@@ -76,6 +76,8 @@ def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
     if not (room.done or own.is_open):
         if room.contested:
             return d.stalled(Reason.ROUTE_CONFLICT, room.message, field=room.field)
+        if room.timed:
+            return d.reconciling(Reason.DRAINING, SummaryState.ROLLING_BACK, room.message)
         d = late(d, own, revision, "going back", room.message)
         return d if d.concluded else d.reconciling(Reason.ROUTING, SummaryState.ROLLING_BACK, room.message)
     return _went_back(d, state, own, own.go_back(revision, from_steps=True, patient=is_patient(d, own)))
@@ -91,6 +93,8 @@ def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
         return stands
     d, handed = traffic_shift.for_promotion(d)
     own = partition_update(d, emptied=handed.emptied)
+    if handed.timed and not own.is_open:
+        return d.reconciling(Reason.DRAINING, SummaryState.ROLLING_BACK, handed.message)
     return _went_back(d, state, own, own.go_back(revision, patient=is_patient(d, own)))
 
 

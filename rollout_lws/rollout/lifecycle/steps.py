@@ -181,9 +181,10 @@ def _asked(d: Draft, pinned: Routed) -> tuple[Draft, CurrentStep]:
     index, judged = d.sub.current_step_index, step_batch(d)
     d = _with(d, judged)
     drained, routed = DONE, None
-    if leaving(d, judged.wanted):
+    going = leaving(d, judged.wanted)
+    if going:
         # These groups must stop receiving requests and drain first.
-        d, drained = traffic_shift.make_room(d, index)
+        d, drained = traffic_shift.make_room(d, index, going)
     elif d.capacity.updates_regular:
         # The new groups need their traffic weight before the next old group goes.
         d, routed = route.route(d, index)

@@ -7,7 +7,7 @@ and compares the routing objects with it. At most one write per object and pass.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from rollout_lws.api import TrafficRecord
@@ -16,13 +16,13 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.recent_writes import written_lately
 from rollout_lws.rollout.routing.backend_listing import WITHOUT_REQUESTS, Listing
+from rollout_lws.rollout.routing.drains import Leaving, drained, fixed
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred_route
 from rollout_lws.rollout.routing.selector_pinning import answer, answer_conflict, withdraw_annotated
 from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import (
-    DEFAULT_DRAIN_SECONDS,
     DEFAULT_GRACE_SECONDS,
     recorded,
     settings,
@@ -37,6 +37,7 @@ from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
+from rollout_lws.workload.groups import Group
 
 
 def route(d: Draft, index: int) -> tuple[Draft, Routed]:
@@ -214,11 +215,12 @@ def set_traffic(d: Draft, **changes: Any) -> Draft:
 # The end of a release
 
 
-def withdraw(d: Draft) -> tuple[Draft, Routed]:
-    """Removes the canary's weight and drains its requests; done when the canary's groups may go.
+def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, Routed]:
+    """Removes the canary's weight and drains its requests; done when the canary's groups may go, or only those that
+    are ``going``.
 
     A version without a ready group goes without waiting, and so does one that never had weight. In a forced abort it
-    goes after grace and drain, whatever routers report.
+    goes after grace and drainSeconds, whatever routers and engines report.
     """
     record, facts = d.status.traffic, d.o.routing
     if facts is None or not facts.names.any_router:
@@ -249,7 +251,7 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
     # Requests may still be running in ready groups even if their Service is gone.
     if given_at is None or not d.new_ready:
         return d, DONE
-    return awaited(d, drained(d, given_at, "the new version"))
+    return awaited(*drained(d, given_at, _leaving(d, going)))
 
 
 def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
@@ -266,13 +268,19 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
     if not taken.done:
         return set_traffic(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
     given_at = d.status.traffic.since if d.status.traffic else None
-    return awaited(d, drained(d, given_at, "the new version") if given_at is not None and d.new_ready else DONE)
+    if given_at is None or not d.new_ready:
+        return d, DONE
+    return awaited(*drained(d, given_at, _leaving(d)))
+
+
+def _leaving(d: Draft, going: tuple[Group, ...] | None = None) -> Leaving:
+    return Leaving("the new version", d.home, new_endpoints(d).groups if going is None else going)
 
 
 def _forced(d: Draft) -> Routed:
-    """Done if grace and drain have passed since an abort was forced."""
+    """Done if grace and drainSeconds have passed since an abort was forced."""
     forced = forced_since(d.status)
-    return drained(d, forced, "the new version") if forced is not None else Routed(False)
+    return fixed(d, forced, "the new version") if forced is not None else Routed(False)
 
 
 def _went_over(d: Draft) -> bool:
@@ -312,26 +320,11 @@ def awaited(d: Draft, routed: Routed) -> tuple[Draft, Routed]:
     return d.wake(routed.until), routed
 
 
-def drained(d: Draft, since: datetime, where: str) -> Routed:
-    """Done when routers have had their grace period and requests their drain time since ``since``."""
-    until = since + timedelta(seconds=sum(_patience(d)))
-    if until <= d.now:
-        return DONE
-    return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC", timed=True, until=until)
-
-
 def grace_over(d: Draft) -> Routed:
     """Done when routers have had their grace period since the last change of weights."""
-    since = d.status.traffic.since if d.status.traffic else None
-    until = since + timedelta(seconds=_patience(d)[0]) if since is not None else d.now
+    asked, since = settings(d), d.status.traffic.since if d.status.traffic else None
+    seconds = asked.grace_period_seconds if asked is not None else DEFAULT_GRACE_SECONDS
+    until = since + timedelta(seconds=seconds) if since is not None else d.now
     if until <= d.now:
         return DONE
     return Routed(False, f"routers get until {until:%H:%M:%S} UTC to act on it", until=until)
-
-
-def _patience(d: Draft) -> tuple[int, int]:
-    """Grace period for routers and drain time for requests, in seconds."""
-    asked = settings(d)
-    if asked is None:
-        return DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS
-    return asked.grace_period_seconds, asked.drain_seconds

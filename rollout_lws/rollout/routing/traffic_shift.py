@@ -11,7 +11,8 @@ from typing import assert_never
 
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.recent_writes import written_lately
-from rollout_lws.rollout.routing.route import awaited, drained, grace_over, keep, route, set_traffic, withdraw
+from rollout_lws.rollout.routing.drains import Leaving, drained
+from rollout_lws.rollout.routing.route import awaited, grace_over, keep, route, set_traffic, withdraw
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.selector_pinning import point
 from rollout_lws.rollout.routing.serving import behind_stable
@@ -21,6 +22,7 @@ from rollout_lws.rollout.routing.weights import does_without, takes_over, weight
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic import pinned_selectors
 from rollout_lws.traffic.pools import unanswered
+from rollout_lws.workload.groups import Group, groups
 
 
 def protect(d: Draft) -> Draft:
@@ -80,8 +82,15 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
         return d, Routed(False, f"waiting until Service {service} sends requests to groups of {new.name} only")
     if record.stable_drained_at is None:
         d = set_traffic(d, stable_drained_at=d.now)
-    waited = drained(d, (d.status.traffic or record).stable_drained_at or d.now, f"groups of {stable.name}")
+    since = (d.status.traffic or record).stable_drained_at or d.now
+    d, waited = drained(d, since, Leaving(f"groups of {stable.name}", d.stable, _renewed(d)))
     return awaited(d, replace(waited, emptied=waited.done and not reached_by_others(d)))
+
+
+def _renewed(d: Draft) -> tuple[Group, ...]:
+    """Groups of the stable LWS that a promotion, or its rollback, still has to renew."""
+    stays = d.sub.new_revision if isinstance(d.state, Promoting) else d.stable_revision
+    return tuple(group for group in groups(d.stable) if group.revision != stays)
 
 
 def merge(d: Draft) -> tuple[Draft, Routed]:
@@ -107,16 +116,17 @@ def merge(d: Draft) -> tuple[Draft, Routed]:
     return awaited(d, grace_over(d)) if routed.done else (d, routed)
 
 
-def make_room(d: Draft, index: int | None = None) -> tuple[Draft, Routed]:
-    """Moves requests away from groups of the new version before they go, in step ``index`` or in a rollback, and lets
-    running requests drain. In place, if too few other groups serve, the weight only follows.
+def make_room(d: Draft, index: int | None = None, going: tuple[Group, ...] | None = None) -> tuple[Draft, Routed]:
+    """Moves requests away from groups of the new version before those ``going`` (None: all of them) go, in step
+    ``index`` or in a rollback, and lets running requests drain. In place, if too few other groups serve, the weight
+    only follows.
     """
     record = d.status.traffic
     follows = d.capacity.updates_regular and record is not None and bool(record.step) and not does_without(d)
     if follows:
         d, routed = keep(d) if index is None else route(d, index)
         return awaited(d, grace_over(d)) if routed.done else (d, routed)
-    d, emptied = withdraw(d)
+    d, emptied = withdraw(d, going)
     routes = d.o.routing is not None and record is not None and record.step is not None
     return d, replace(emptied, emptied=emptied.done and routes and not reached_by_others(d))
 

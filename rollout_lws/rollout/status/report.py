@@ -140,6 +140,7 @@ def _wanted(d: Draft) -> Wanted:
     endpoints, kinds = selector_pinning.watched(d)
     explaining = explaining_kinds(d)
     own = Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining))
+    own = own.plus(Wanted(measurements=d.measurements))
     return own.plus(measurements.wanted(d)).plus(upkeep.wanted(d))
 
 

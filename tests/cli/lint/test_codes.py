@@ -470,6 +470,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "Kueue ends a group that is not ready after 30 min by default, before the deadline of a step (1801 s)",
     ),
+    "a drain until leaders are idle": (
+        "LWS324",
+        rollout("          gateway:\n", "          drain: {»until: Idle}\n          gateway:\n"),
+        "the leaders' template of chat declares no port, so what runs on groups is not known: they get 30 s",
+    ),
     "much more": (
         "LWS309",
         plain("        - replicas: 50%", "        - »replicas: 75%"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rollout_lws.api.words import DrainUntil
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
@@ -12,6 +13,7 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.metrics_endpoints import metrics_port
 from rollout_lws.targets.target import Target
 
 
@@ -22,6 +24,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             yield from _groups(release, release.lws)
             yield from _deadline(release, release.lws)
             yield from _claims(files, release, release.lws)
+            yield from _drain(release, release.lws)
 
 
 def _pauses(release: Release) -> Iterator[Finding]:
@@ -60,6 +63,21 @@ def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Find
     told = claims_that_stay(lws, lws.version, capacity, capacity.extra(max(1, most)))
     if told and found is not None:
         yield found.manifest.found("LWS320", ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"), told)
+
+
+def _drain(release: Release, lws: Target) -> Iterator[Finding]:
+    routing = release.routing
+    if routing is None or routing.draining.until is not DrainUntil.IDLE:
+        return
+    port = release.rollout.spec.strategy.source.pods.port
+    if not metrics_port(lws.version.leader_template, port):
+        lack = "declares no port" if port is None else f"declares no port {port}"
+        yield release.manifest.found(
+            "LWS324",
+            (*release.style, "trafficRoutings", 0, "drain", "until"),
+            f"the leaders' template of {lws.metadata.name} {lack}, so what runs on groups is not known: they get"
+            f" {routing.drain_seconds} s, as drainSeconds says. Declare the port of its metrics",
+        )
 
 
 def _deadline(release: Release, lws: Target) -> Iterator[Finding]:

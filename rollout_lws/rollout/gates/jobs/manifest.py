@@ -11,7 +11,7 @@ from rollout_lws.objects.jobs import INSTANTIATE
 from rollout_lws.objects.resources import JOBS
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.endpoints import metrics_of_new, metrics_of_stable
+from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 from rollout_lws.targets.version import short_hash
 
 Object = dict[str, Any]

@@ -1,15 +1,20 @@
-"""Where the leader pods of both versions are asked."""
+"""Where pods are asked: the leaders of both versions, and pods of groups that leave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from rollout_lws.api import PodMetrics
 from rollout_lws.objects.scaling import whole_number
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
+from rollout_lws.targets.version import Version
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.revisions import lws_revision, recorded_version, target_revision
 
 #: Names of ports that are for metrics, and for requests, in the order in which they are looked for.
 _METRICS = ("metrics", "http-metrics")
@@ -25,14 +30,41 @@ def metrics_of_new(d: Draft) -> tuple[Endpoint, ...]:
 def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:
     """Of the stable version's metrics."""
     found = (each for each in groups(d.stable) if each.revision == d.stable_revision)
-    version, asked = stable_version(d), d.o.rollout.spec.strategy.source.pods
-    port = metrics_port(version.leader_template, asked.port) if version is not None else 0
-    return _endpoints(found, port, asked.path)
+    asked = d.o.rollout.spec.strategy.source.pods
+    return _endpoints(found, _port(stable_version(d), asked, leader=True), asked.path)
 
 
 def requests_to_new(d: Draft, port: str | None, path: str) -> tuple[Endpoint, ...]:
     """Of requests to the new version, at a container port by name or number."""
     return _endpoints(d.new_groups, _declared(d.version.leader_template, port, _REQUESTS), path)
+
+
+def metrics_of(d: Draft, facts: Facts, pods: Iterable[Pod]) -> tuple[Endpoint, ...]:
+    """Those of pods of one LWS, at any revision and ready or not."""
+    asked = d.o.rollout.spec.strategy.source.pods
+    every = tuple(pods)
+    versions = {revision: _version(d, facts, revision) for revision in {pod.revision for pod in every}}
+    ports = {pod.metadata.name: _port(versions[pod.revision], asked, leader=pod.is_leader) for pod in every}
+    return tuple(
+        Endpoint(pod.metadata.uid, pod.metadata.name, pod.status.pod_ip, ports[pod.metadata.name], asked.path)
+        for pod in sorted(every, key=lambda pod: pod.metadata.name)
+    )
+
+
+def _version(d: Draft, facts: Facts, revision: str) -> Version | None:
+    record = lws_revision(facts, revision)
+    if record is not None:
+        return recorded_version(record)
+    if facts is d.o.stable and revision == d.stable_revision:
+        return stable_version(d)
+    return facts.workload.version if revision == target_revision(facts) else None
+
+
+def _port(version: Version | None, asked: PodMetrics, *, leader: bool) -> int:
+    if version is None:
+        return 0
+    template = version.leader_template if leader else dict(version.templates)["worker"]
+    return metrics_port(template, asked.port)
 
 
 def metrics_port(template: dict[str, Any], asked: str | None) -> int:

@@ -19,12 +19,13 @@ from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.controller.calling import OF_ONE, HttpCalls, NoAnswer, PodCaller, ProxyCaller, Target
 from rollout_lws.controller.measuring import PodFigures
-from rollout_lws.controller.rounds import EVERY, Measuring
+from rollout_lws.controller.rounds import Measuring
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES, Resource
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
+from rollout_lws.settings import SCRAPE_EVERY
 from tests.kube.fakes import Reply
 from tests.virtual_time import LoopClock
 
@@ -44,7 +45,7 @@ async def served(handler: Handler) -> AsyncIterator[tuple[PodCaller, Target]]:
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    caller = PodCaller()
+    caller = PodCaller("")
     try:
         yield caller, Target("llama-0", "127.0.0.1", runner.addresses[0][1], "approvals.prod.svc")
     finally:
@@ -176,7 +177,7 @@ async def test_a_pod_that_hangs_is_left_when_its_time_is_over(drips: bool) -> No
 
 
 async def test_a_port_on_which_nothing_listens() -> None:
-    caller = PodCaller()
+    caller = PodCaller("")
     with pytest.raises(NoAnswer, match="cannot be asked on port 1: "):
         await caller.ask("prod", Target("llama-0", "127.0.0.1", 1), POST)
     await caller.close()
@@ -235,10 +236,10 @@ ALL = {SERVICES: [SERVICE], ENDPOINT_SLICES: [SLICE], PODS: [LIVE]}
 
 async def round_of(call: Call, *endpoints: Endpoint, lists: Any = None, answers: Answers | None = None) -> Calls:
     """What one round of a gate comes to."""
-    source = HttpCalls(lists or Lists({}), answers or Answers())
+    source = HttpCalls(lists or Lists({}), answers or Answers(), SCRAPE_EVERY)
     question = Question("g", NOW, call)
     assert source.takes(question.asks)
-    folds = await source.round("prod", (Measurement(question, endpoints),))
+    folds = await source.round("prod", (Measurement(question, endpoints),), {})
     (fold,) = folds.values()
     calls = fold(None, 5.0)
     assert isinstance(calls, Calls)
@@ -316,9 +317,9 @@ async def test_a_services_pods_are_asked_in_turn() -> None:
             return json.dumps({"items": [found] if found else []}).encode()
 
     answers = Answers()
-    source = HttpCalls(Some({**ALL, ENDPOINT_SLICES: [{**SLICE, "endpoints": endpoints}]}), answers)  # type: ignore[arg-type]
+    source = HttpCalls(Some({**ALL, ENDPOINT_SLICES: [{**SLICE, "endpoints": endpoints}]}), answers, SCRAPE_EVERY)  # type: ignore[arg-type]
     for _ in range(3):
-        await source.round("prod", (Measurement(Question("g", NOW, OF_SERVICE), (BOARD,)),))
+        await source.round("prod", (Measurement(Question("g", NOW, OF_SERVICE), (BOARD,)),), {})
     assert [target.pod for target, _ in answers.asked] == ["b-3", "b-3", "b-1"], "the second is not there"
 
 
@@ -382,12 +383,12 @@ async def test_an_answer_that_takes_long_holds_up_no_scrape() -> None:
         tasks.add(task)
         return task
 
-    sources = [PodFigures(scraper), HttpCalls(Lists({}), answers)]  # type: ignore[arg-type]
+    sources = [PodFigures(scraper, SCRAPE_EVERY), HttpCalls(Lists({}), answers, SCRAPE_EVERY)]  # type: ignore[arg-type]
     measuring = Measuring(sources, LoopClock(NOW), start, lambda _: None)
     queue = Criterion(Signal.QUEUE_LENGTH, limit=8.0, window=60)
     wanted = tuple(Measurement(Question("g", NOW, asks), (POD,)) for asks in (POST, queue))
     await measuring.want(("prod", "llama"), wanted)
-    await asyncio.sleep(3 * EVERY + 1)
+    await asyncio.sleep(3 * SCRAPE_EVERY + 1)
     assert (scraper.asked, len(answers.asked)) == (4, 1)
     assert [type(each) for each in measuring.answers("prod", "llama").values()] == [Trial]
     await asyncio.sleep(30)

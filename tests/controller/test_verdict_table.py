@@ -12,19 +12,26 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.measuring import EVERY, Measuring
+from rollout_lws.controller.measuring import PodFigures
+from rollout_lws.controller.prometheus_client import SKEW, PrometheusClient, Unanswered
+from rollout_lws.controller.prometheus_sources import PrometheusFigures
+from rollout_lws.controller.rounds import Measuring
+from rollout_lws.controller.rounds import Source as Asks
 from rollout_lws.controller.scraping import LONGEST, ProxyScraper
 from rollout_lws.errors import Unreachable
 from rollout_lws.kube.client import Client
-from rollout_lws.rollout.decision import Endpoint, Measurement, Question
+from rollout_lws.prometheus.scrapes import Prometheus, Series
+from rollout_lws.rollout.decision import Endpoint, Measurement, Question, Stored
 from rollout_lws.rollout.gates.figures import why
+from rollout_lws.settings import SCRAPE_EVERY
 from tests.kube.fakes import FakeTransport, Reply
 from tests.virtual_time import LoopClock
 
@@ -131,7 +138,7 @@ class _Pods(FakeTransport):
         self._zero = asyncio.get_running_loop().time()
 
     def now(self) -> Mapping[str, Answer]:
-        number = round((asyncio.get_running_loop().time() - self._zero) // EVERY)
+        number = round((asyncio.get_running_loop().time() - self._zero) // SCRAPE_EVERY)
         return {**self._row.stable(number), **self._row.new(number)}
 
     async def foreign(self, path: str, *, accept: str, timeout: float, limit: int) -> Reply:  # noqa: ASYNC109
@@ -150,28 +157,113 @@ class _Pods(FakeTransport):
 class _Clock(LoopClock):
     def __init__(self, skew: timedelta) -> None:
         super().__init__(ORIGIN)
-        self._skew, self._at = skew, asyncio.get_running_loop().time() + 10 * EVERY
+        self._skew, self._at = skew, asyncio.get_running_loop().time() + 10 * SCRAPE_EVERY
 
     def now(self) -> datetime:
         late = asyncio.get_running_loop().time() >= self._at
         return super().now() + (self._skew if late else timedelta())
 
 
+class _Scraped:
+    """A Prometheus that scrapes the pods in each round, and has no samples of a scrape that fails."""
+
+    def __init__(self, pods: _Pods, clock: _Clock) -> None:
+        self._pods = pods
+        self._clock = clock
+        self._true = LoopClock(ORIGIN)
+        self._series: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
+        self._scraping = asyncio.create_task(self._scrape())
+
+    async def _scrape(self) -> None:
+        while True:
+            now = self._true.now().timestamp()
+            for pod, answer in self._pods.now().items():
+                for labels, value in _scraped(answer):
+                    key = tuple(sorted({**labels, "pod": pod, "job": "j", "instance": pod}.items()))
+                    self._series.setdefault(key, []).append((now, value))
+            await asyncio.sleep(SCRAPE_EVERY)
+
+    async def samples(self, _namespace: str, _prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
+        if abs((self._true.now() - self._clock.now()).total_seconds()) > SKEW:
+            raise Unanswered("the clock of Prometheus is another")
+        begin, end = at.timestamp() - int(query.rpartition("[")[2].removesuffix("s]")), at.timestamp()
+        within = {
+            key: [(time, value) for time, value in points if begin < time <= end]
+            for key, points in self._series.items()
+        }
+        return [Series(dict(key), tuple(points)) for key, points in within.items() if points]
+
+    async def close(self) -> None:
+        self._scraping.cancel()
+
+
+def _scraped(answer: Answer) -> list[tuple[dict[str, str], float]]:
+    if isinstance(answer, Server):
+        answer = answer.text()
+    if not isinstance(answer, str):
+        return []
+    try:
+        families = [*text_string_to_metric_families(answer)]
+    except ValueError:
+        return []
+    return [({**each.labels, "__name__": each.name}, each.value) for family in families for each in family.samples]
+
+
 async def by_pods(row: Row, criterion: Criterion) -> tuple[Trial, int]:
     """What leaders' own metrics come to, and after how many rounds."""
     pods = _Pods(row)
+
+    def sources(_clock: _Clock) -> Asks:
+        return PodFigures(ProxyScraper(Client(pods)), SCRAPE_EVERY)
+
+    return await _measured(row, criterion, sources, criterion)
+
+
+async def by_prometheus(row: Row, criterion: Criterion) -> tuple[Trial, int]:
+    """What samples of a Prometheus come to, which keeps them while the controller is restarted."""
+    pods, clock = _Pods(row), _Clock(row.skew)
+    scraped = _Scraped(pods, clock)
+
+    def sources(_clock: _Clock) -> Asks:
+        return PrometheusFigures(cast(PrometheusClient, _Kept(scraped)), clock, SCRAPE_EVERY)
+
+    try:
+        return await _measured(row, Stored(criterion, Prometheus()), sources, criterion)
+    finally:
+        await scraped.close()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Closing what asks it leaves the server as it is."""
+
+    server: _Scraped
+
+    async def samples(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
+        return await self.server.samples(namespace, prometheus, query, at)
+
+    async def close(self) -> None:
+        return
+
+
+async def _measured(
+    row: Row, asks: Criterion | Stored, source: Callable[[_Clock], Asks], criterion: Criterion
+) -> tuple[Trial, int]:
     tasks = []
+    ready: dict[str, datetime] = {}
+    began = ORIGIN + timedelta(seconds=asyncio.get_running_loop().time())
 
     def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         tasks.append(asyncio.create_task(work, name=name))
         return tasks[-1]
 
+    def endpoint(pod: str, number: int) -> Endpoint:
+        since = ready.setdefault(pod, began + timedelta(seconds=number * SCRAPE_EVERY))
+        return Endpoint(f"uid-{pod}", pod, "10.0.0.7", 8000, "/metrics", since)
+
     def wanted(number: int) -> tuple[Measurement, ...]:
-        new, stable = (
-            tuple(Endpoint(f"uid-{pod}", pod, "10.0.0.7", 8000, "/metrics") for pod in side(number))
-            for side in (row.new, row.stable)
-        )
-        return (Measurement(Question("gate", ORIGIN, criterion), new, stable if criterion.compared else ()),)
+        new, stable = (tuple(endpoint(pod, number) for pod in side(number)) for side in (row.new, row.stable))
+        return (Measurement(Question("gate", began, asks), new, stable if criterion.compared else ()),)
 
     measuring, trial = None, None
     try:
@@ -179,11 +271,13 @@ async def by_pods(row: Row, criterion: Criterion) -> tuple[Trial, int]:
             if measuring is None or (row.restarted and number == row.restarted):
                 if measuring is not None:
                     await measuring.close()
-                measuring = Measuring(ProxyScraper(Client(pods)), _Clock(row.skew), start, lambda _: None)
+                clock = _Clock(row.skew)
+                measuring = Measuring([source(clock)], clock, start, lambda _: None)
             await measuring.want(KEY, wanted(number))
             # Between two rounds: what a decision wants next is known by then.
-            await asyncio.sleep(EVERY if number else EVERY / 2)
-            (trial,) = measuring.trials(*KEY).values()
+            await asyncio.sleep(SCRAPE_EVERY if number else SCRAPE_EVERY / 2)
+            (trial,) = measuring.answers(*KEY).values()
+            assert isinstance(trial, Trial)
             if trial.verdict is not None:
                 return trial, number
     finally:
@@ -193,7 +287,9 @@ async def by_pods(row: Row, criterion: Criterion) -> tuple[Trial, int]:
     return trial.ended(), DEADLINE
 
 
-SOURCES: Mapping[str, Source] = {"pods": by_pods}
+SOURCES: Mapping[str, Source] = {"pods": by_pods, "prometheus": by_prometheus}
+#: What is missing for Prometheus, too, and is told as of pods.
+TOLD_ALIKE = ("", "not a number", "is exposed", "no ready group")
 
 
 def replaced(server: Callable[[int], Server]) -> Told:
@@ -302,10 +398,17 @@ TABLE: Mapping[str, Row] = {
 async def test_what_is_missing_is_no_verdict(name: str, source: str) -> None:
     row = TABLE[name]
     names = {f"uid-{pod}": pod for pod in "abs"}
+    # A Prometheus whose time is another than the controller's is not asked.
+    verdict = row.verdict if source == "pods" or not row.skew else INCONCLUSIVE
     for criterion in row.gates:
         trial, rounds = await SOURCES[source](row, criterion)
         told = why(criterion, trial, names)
-        assert (criterion.signal, trial.verdict) == (criterion.signal, row.verdict), told
-        assert row.because in told
-        if row.verdict is PASSED:
+        assert (criterion.signal, trial.verdict) == (criterion.signal, verdict), told
+        if source == "pods":
+            assert row.because in told
+        elif row.because not in TOLD_ALIKE:
+            assert "Prometheus has no samples of it" in told
+        if row.verdict is PASSED and source == "pods":
             assert rounds >= row.restarted + WINDOW, "a version passes when it was watched for the whole window"
+        elif verdict is PASSED:
+            assert WINDOW <= rounds <= WINDOW + 2, "also over restarts"

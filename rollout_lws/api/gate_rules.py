@@ -95,7 +95,8 @@ def before_traffic_problems(gates: tuple[StepGate, ...], at: str, *, routed: boo
     """
     for index, gate in enumerate(gates):
         path = f"{at}.gates[{index}].when"
-        if gate.when is not GateStage.BEFORE_TRAFFIC:
+        if gate.when is not GateStage.BEFORE_TRAFFIC or isinstance(gate.asked, MetricGate | QueryGate):
+            # Those that ask for figures need traffic in any case, which is said of each.
             continue
         if not routed:
             yield Problem(

@@ -228,6 +228,11 @@ class StyleStrategy(Model):
         """How groups of the new version are made, whatever words say so."""
         return Capacity.EXTRA_WORKLOAD
 
+    @property
+    def takes_places(self) -> bool:
+        """Whether new groups take the places of old ones."""
+        return self.made_by is Capacity.IN_PLACE
+
 
 def capacity_of(asked: Capacity | None, extra_workload: bool | None) -> Capacity:
     """How a canary makes its groups, by our word for it, else by Kruise's."""

@@ -20,7 +20,7 @@ from rollout_lws.api.rollout_spec import (
     StyleStrategy,
     TrafficRouting,
 )
-from rollout_lws.api.words import Capacity, DrainUntil, Promotion
+from rollout_lws.api.words import DrainUntil, Promotion
 from rollout_lws.objects.scaling import scaled
 
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
@@ -63,7 +63,7 @@ def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Proble
             step.gates,
             path,
             routed=bool(style.traffic_routings),
-            in_place=style.made_by is Capacity.IN_PLACE,
+            in_place=style.takes_places,
         )
     if style.failure_threshold is not None:
         yield from _number(f"{at}.failureThreshold", style.failure_threshold, least=0)

@@ -13,8 +13,8 @@ import msgspec
 from rollout_lws.analysis.calls import LONGEST, Call, Calls, Said, cleaned, is_reserved, said
 from rollout_lws.controller.rounds import Fold
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import VERBS, Client
-from rollout_lws.kube.connection import whole
 from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
 from rollout_lws.objects.meta import Struct
@@ -68,7 +68,7 @@ class PodCaller:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, namespace: str, target: Target, call: Call) -> Said:  # noqa: ARG002 - an address needs none
-        if target.address == self._api_server:
+        if target.address.strip("[]") == self._api_server:
             raise NoAnswer(f"is not asked: {target.address} is the API server's address")
         if self._session is None:
             self._session = aiohttp.ClientSession(

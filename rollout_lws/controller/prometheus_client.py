@@ -14,8 +14,9 @@ import msgspec
 
 from rollout_lws.controller.clock import Clock
 from rollout_lws.errors import ApiError, Unreachable
-from rollout_lws.kube.bounded import at_most
+from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import Client
+from rollout_lws.kube.transport import TooLong
 from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import SECRETS
 from rollout_lws.origins import Origin
@@ -116,12 +117,12 @@ class PrometheusClient:
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise Unanswered(f"{address} answered compressed, which was not asked for")
                 _same_time(address, response.headers.get("date", ""), self._clock.now())
-                body = await at_most(response.content, LONGEST + 1)
+                body = await whole(response.content, LONGEST)
+        except TooLong as error:
+            raise Unanswered(f"{address} answered {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = f"no answer in {SECONDS:g} s" if isinstance(error, TimeoutError) else str(error) or repr(error)
             raise Unanswered(f"{address}: {why}") from error
-        if len(body) > LONGEST:
-            raise Unanswered(f"{address} answered more than {LONGEST // 2**20} MiB")
         return _result(address, response.status, body)
 
     def _permitted(self, address: str) -> None:

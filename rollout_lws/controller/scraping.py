@@ -8,10 +8,11 @@ from typing import Protocol
 import aiohttp
 
 from rollout_lws.errors import ApiError, Unreachable
-from rollout_lws.kube.bounded import at_most
+from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import Client
+from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
-from rollout_lws.objects.permissions import Permission, allow, is_denied
+from rollout_lws.objects.permissions import Permission, allow
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.decision import Endpoint
 
@@ -20,7 +21,7 @@ SECONDS = 5.0
 #: Longest answer, in bytes; a vLLM server with many models answers with some 300 kB.
 LONGEST = 4 * 1024 * 1024
 _TEXT = ("text/plain", "application/openmetrics-text")
-_ACCEPT = "text/plain;version=0.0.4;q=1,*/*;q=0.1"
+_HEADERS = {"accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1", "accept-encoding": "identity"}
 
 
 class Unread(Exception):
@@ -56,11 +57,12 @@ class PodScraper:
                 timeout=timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
             )
         url = f"http://{address}:{endpoint.port}{endpoint.path}"
-        headers = {"accept": _ACCEPT, "accept-encoding": "identity"}
         try:
-            async with self._session.get(url, allow_redirects=False, headers=headers) as response:
+            async with self._session.get(url, allow_redirects=False, headers=_HEADERS) as response:
                 _checked(endpoint, response.status, response.headers)
-                return _text(endpoint, await at_most(response.content, LONGEST + 1))
+                return _text(endpoint, await whole(response.content, LONGEST))
+        except TooLong as error:
+            raise Unread(f"{endpoint.path} answered {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = f"no answer in {SECONDS:g} s" if isinstance(error, TimeoutError) else str(error) or repr(error)
             raise Unread(f"{endpoint.path} on port {endpoint.port}: {why}") from error
@@ -80,20 +82,17 @@ class ProxyScraper:
     async def metrics(self, namespace: str, endpoint: Endpoint) -> str:
         _declared(endpoint)
         try:
-            answer = await self._client.proxied(
+            answer = await self._client.relayed(
                 namespace,
-                endpoint.pod,
-                endpoint.port,
+                f"{endpoint.pod}:{endpoint.port}",
                 endpoint.path,
-                accept=_ACCEPT,
-                seconds=SECONDS,
-                limit=LONGEST + 1,
+                Relay("GET", _HEADERS, None, SECONDS, LONGEST),
             )
+        except TooLong as error:
+            raise Unread(f"{endpoint.path} answered {error}") from error
         except ApiError as error:
-            if is_denied(error, "get"):
-                needs = Permission("get", PODS, namespace, "proxy")
-                raise Unread(allow(needs.verb, needs.what)) from error
-            raise Unread(f"{endpoint.path} answered {error.code}: {error.message}") from error
+            needs = Permission("get", PODS, namespace, "proxy")
+            raise Unread(allow(needs.verb, needs.what)) from error
         except Unreachable as error:
             raise Unread(f"{endpoint.path} through the API server: no answer in {SECONDS:g} s") from error
         _checked(endpoint, answer.status, answer.headers)
@@ -134,14 +133,12 @@ def _dialled(endpoint: Endpoint, api_server: str) -> str:
         address = pod_address(endpoint.address)
     except ValueError as error:
         raise Unread(str(error)) from error
-    if address == api_server:
+    if address.strip("[]") == api_server:
         raise Unread(f"{address} is the API server's address")
     return address
 
 
 def _text(endpoint: Endpoint, body: bytes) -> str:
-    if len(body) > LONGEST:
-        raise Unread(f"{endpoint.path} answered more than {LONGEST // 2**20} MiB")
     try:
         return body.decode()
     except UnicodeDecodeError as error:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import aiohttp
 
+from rollout_lws.kube.transport import TooLong
 
-async def at_most(content: aiohttp.StreamReader, limit: int) -> bytes:
-    """The first ``limit`` bytes, or all of fewer."""
+_UNITS = ((2**20, "MiB"), (2**10, "KiB"), (1, "bytes"))
+
+
+async def whole(content: aiohttp.StreamReader, longest: int) -> bytes:
+    """All of an answer, TooLong beyond so many bytes."""
     body = bytearray()
-    while len(body) < limit and (chunk := await content.read(min(65_536, limit - len(body)))):
+    async for chunk in content.iter_any():
         body += chunk
+        if len(body) > longest:
+            size, unit = next(each for each in _UNITS if longest % each[0] == 0)
+            raise TooLong(f"more than {longest // size} {unit}")
     return bytes(body)

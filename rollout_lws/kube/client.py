@@ -92,19 +92,6 @@ class Client:
         """One object's JSON; ApiError 404 when it does not exist."""
         return await self._read(Permission("get", resource, namespace), resource.path(namespace, name), {})
 
-    async def proxied(
-        self, namespace: str, pod: str, port: int, path: str, *, accept: str, seconds: float, limit: int
-    ) -> Answer:
-        """What a pod answers to GET ``path``, through the API server, which adds its own refusals: 503 of a pod that
-        does not answer. Below 400 it is returned as it came, a redirect among them, with the first ``limit`` bytes. Not
-        repeated.
-        """
-        permission = Permission("get", PODS, namespace, "proxy")
-        behind = PODS.path(namespace, f"{pod}:{port}", "proxy") + path
-        return await self._told(
-            permission, self._transport.foreign(behind, accept=accept, timeout=seconds, limit=limit)
-        )
-
     async def relayed(self, namespace: str, pod: str, path: str, relay: Relay) -> Answer:
         """What ``pod``, with its port as "name:port", answers behind the API server, whatever its status. Not repeated.
         ApiError only if the API server denies it; a redirect is not followed.
@@ -222,16 +209,12 @@ class Client:
             timeout=self._timeout,
             guard=guard,
         )
-        return (await self._told(permission, asked)).body
-
-    async def _told(self, permission: Permission, asked: Awaitable[Answer]) -> Answer:
-        """The answer, which is observed; ApiError for a refusal."""
         answer = await self._observed(permission, asked)
         error = refused(answer.status, answer.headers, answer.body) if answer.status >= 400 else None
         self.denials.answered(permission, error)
         if error is not None:
             raise error
-        return answer
+        return answer.body
 
     async def _observed(self, permission: Permission, asked: Awaitable[Answer]) -> Answer:
         """The answer, which ``observe`` is told of."""

@@ -20,10 +20,10 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.client.rest import RESTClientObject
 
 from rollout_lws.errors import Unreachable, UsageError
-from rollout_lws.kube.bounded import at_most
+from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.login import Login, configured, why
 from rollout_lws.kube.status import refused
-from rollout_lws.kube.transport import Guard, Relay, TooLong
+from rollout_lws.kube.transport import Guard, Relay
 from rollout_lws.kubeconfig.context import load
 from rollout_lws.kubeconfig.login import Headers, impersonation, program_of
 from rollout_lws.kubeconfig.proxies import proxy_of
@@ -114,30 +114,6 @@ class Connection:
         except _NO_ANSWER as error:
             raise Unreachable(f"{method} {path}: no answer ({why(error, self._configuration)})") from error
 
-    async def foreign(
-        self,
-        path: str,
-        *,
-        accept: str,
-        timeout: float,  # noqa: ASYNC109 - a property of the connection, not of the caller's scope
-        limit: int,
-    ) -> HttpAnswer:
-        own = [each for each in await self._headers(None) if each[0] != "accept"]
-        try:
-            async with self._session.get(
-                self._configuration.host.rstrip("/") + path,
-                headers=[*own, ("accept", accept), ("accept-encoding", "identity")],
-                timeout=aiohttp.ClientTimeout(total=timeout),
-                allow_redirects=False,
-                auto_decompress=False,
-                **self._wire,
-            ) as response:
-                content = await at_most(response.content, limit)
-                self._look_at(response.status)
-                return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
-        except _NO_ANSWER as error:
-            raise Unreachable(f"GET {path}: no answer ({why(error, self._configuration)})") from error
-
     async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> HttpAnswer:
         given = [(name, value) for name, value in relay.headers.items() if not name.lower().startswith(_CREDENTIALS)]
         names = {name.lower() for name, _ in given}
@@ -209,16 +185,6 @@ class Connection:
                 what = "token" if name == "authorization" else name
                 raise Unreachable(f"no request is sent: the login's {what} has characters that no header may have")
         return headers
-
-
-async def whole(content: aiohttp.StreamReader, longest: int) -> bytes:
-    """All of an answer, TooLong beyond so many bytes."""
-    body = bytearray()
-    async for chunk in content.iter_any():
-        body += chunk
-        if len(body) > longest:
-            raise TooLong(f"more than {longest // 1024} KiB")
-    return bytes(body)
 
 
 async def _lines(path: str, content: aiohttp.StreamReader, configuration: Any) -> AsyncIterator[bytes]:

@@ -60,19 +60,6 @@ class Transport(Protocol):
         """The answer, whatever its status. Unreachable without one in time, or when the guard stopped the request."""
         ...
 
-    async def foreign(
-        self,
-        path: str,
-        *,
-        accept: str,
-        timeout: float,  # noqa: ASYNC109 - a property of the connection, not of the caller's scope
-        limit: int,
-    ) -> Answer:
-        """The answer to a GET of what the server passes on from elsewhere, as it comes: a redirect is not followed,
-        nothing is unpacked, and of the body the first ``limit`` bytes are read. Unreachable without one in time.
-        """
-        ...
-
     async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> Answer:
         """What a pod answers behind ``path``. Unreachable as with ``request``, TooLong for more than was asked for."""
         ...

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from typing import Protocol
 
 from rollout_lws.errors import Unreachable
@@ -51,19 +50,6 @@ class DirectTransport:
         asked = Request(method, path, params, {"content-type": content_type}, body or b"")
         return await self._answered(asked, timeout)
 
-    async def foreign(
-        self,
-        path: str,
-        *,
-        accept: str,
-        timeout: float,  # noqa: ASYNC109 - the interface of the client's transports
-        limit: int,
-    ) -> Response:
-        """What a pod answers, at most ``limit`` bytes of it; Unreachable when none comes within ``timeout``."""
-        asked = Request("GET", path, {}, {"accept": accept, "accept-encoding": "identity"}, b"")
-        answer = await self._answered(asked, timeout)
-        return replace(answer, body=answer.body[:limit])
-
     async def _answered(self, asked: Request, seconds: float) -> Response:
         try:
             async with asyncio.timeout(seconds):
@@ -75,11 +61,7 @@ class DirectTransport:
         """What a pod answers; the sandbox's are short."""
         if guard is not None:
             guard()
-        try:
-            async with asyncio.timeout(relay.seconds):
-                return await self._gate.answer(Request(relay.method, path, {}, relay.headers, relay.body or b""))
-        except TimeoutError as late:
-            raise Unreachable(f"{relay.method} {path} got no answer in {relay.seconds:g} s") from late
+        return await self._answered(Request(relay.method, path, {}, relay.headers, relay.body or b""), relay.seconds)
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float

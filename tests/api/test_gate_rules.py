@@ -79,7 +79,7 @@ def http(**asked: Any) -> dict[str, Any]:
             "before the window of 600 s",
         ),
         ([{"name": "g"}], "", "it asks for nothing"),
-        ([{**metric(max="2s"), **http(each="Group")}], "", "metric and http are set"),
+        ([{**metric(max="2s"), **http(each="Group")}], "", "it asks for metric and http: give it one"),
         ([{**metric(max="2s"), "when": "BeforeTraffic"}], "when", "come with its traffic"),
         ([{**http(each="Group"), "window": 60}], "window", "an answer has no window"),
         ([http()], "http", "exactly one of each and service must be set, and none is"),
@@ -122,7 +122,7 @@ def test_a_job_has_an_hour() -> None:
     [
         (job(window=600), ".window", "a Job has no window"),
         ({**job(), **metric(max="2s")}, "", "it asks for metric and job: give it one"),
-        ({"name": "g"}, "", "give it a metric or a job"),
+        ({"name": "g"}, "", "give it a metric, a query, http or a job"),
         (job(when="BeforeTraffic"), ".when", "give the strategy trafficRoutings"),
     ],
 )

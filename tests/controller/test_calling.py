@@ -183,6 +183,13 @@ async def test_a_port_on_which_nothing_listens() -> None:
     await caller.close()
 
 
+@pytest.mark.parametrize(("server", "address"), [("10.96.0.1", "10.96.0.1"), ("fd00::1", "[fd00::1]")])
+async def test_the_api_server_is_not_asked(server: str, address: str) -> None:
+    """Though a pod's status names its address."""
+    with pytest.raises(NoAnswer, match="the API server's address"):
+        await PodCaller(server).ask("prod", Target("llama-0", address, 443), POST)
+
+
 class Answers:
     """A caller that notes what it is to ask; a pod that ``hangs`` answers a minute later."""
 

@@ -7,7 +7,6 @@ import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,6 +14,7 @@ from aiohttp import web
 from rollout_lws.controller import scraping
 from rollout_lws.controller.scraping import LONGEST, PodScraper, ProxyScraper, Unread
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.rollout.decision import Endpoint
 from tests.kube.fakes import Reply
 
@@ -151,7 +151,7 @@ async def test_a_port_that_no_container_declares_is_not_asked() -> None:
 async def test_a_port_of_a_node_is_not_asked_though_a_container_declares_it(port: int) -> None:
     """A pod with hostNetwork has its node's address."""
     for scraper in (PodScraper(), ProxyScraper(_Client(b""))):  # type: ignore[arg-type]
-        with pytest.raises(Unread, match=f"port {port} is one of a node"):
+        with pytest.raises(Unread, match=f"port {port} is a node's own"):
             await scraper.metrics("default", replace(POD, port=port))
 
 
@@ -174,12 +174,15 @@ class _Client:
     def __init__(self, answer: bytes | Exception | Reply) -> None:
         self._answer = answer
 
-    async def proxied(self, namespace: str, pod: str, port: int, path: str, **bounds: Any) -> Reply:
-        assert (namespace, pod, port, path) == ("prod", "llama-0", 8000, "/metrics")
+    async def relayed(self, namespace: str, pod: str, path: str, relay: Relay) -> Reply:
+        assert (namespace, pod, path, relay.method) == ("prod", "llama-0:8000", "/metrics", "GET")
+        assert (relay.headers["accept-encoding"], relay.seconds, relay.longest) == ("identity", 5.0, LONGEST)
         if isinstance(self._answer, Exception):
             raise self._answer
         answer = self._answer if isinstance(self._answer, Reply) else Reply(200, self._answer, {"content-type": TEXT})
-        return replace(answer, body=answer.body[: bounds["limit"]])
+        if len(answer.body) > relay.longest:
+            raise TooLong("more than 4 MiB")
+        return answer
 
 
 DENIED = ApiError(403, "Forbidden", 'User "x" cannot get resource "pods/proxy" in API group "" in the namespace "prod"')
@@ -188,8 +191,8 @@ DENIED = ApiError(403, "Forbidden", 'User "x" cannot get resource "pods/proxy" i
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (ApiError(404, "NotFound", "the page"), "/metrics answered 404"),
-        (ApiError(503, "ServiceUnavailable", "error trying to reach pod"), "/metrics answered 503"),
+        (Reply(404, b"the page"), "/metrics answered 404"),
+        (Reply(503, b"error trying to reach pod"), "/metrics answered 503"),
         (DENIED, "allow the controller's account to get pods/proxy in namespace prod"),
         (Unreachable("no"), "no answer in 5 s"),
         (b"a 1\n" * (LONGEST // 4 + 1), "more than 4 MiB"),

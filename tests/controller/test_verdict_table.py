@@ -28,6 +28,7 @@ from rollout_lws.controller.rounds import Source as Asks
 from rollout_lws.controller.scraping import LONGEST, ProxyScraper
 from rollout_lws.errors import Unreachable
 from rollout_lws.kube.client import Client
+from rollout_lws.kube.transport import Guard, Relay, TooLong
 from rollout_lws.prometheus.scrapes import Prometheus, Series
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question, Stored
 from rollout_lws.rollout.gates.figures import why
@@ -141,17 +142,19 @@ class _Pods(FakeTransport):
         number = round((asyncio.get_running_loop().time() - self._zero) // SCRAPE_EVERY)
         return {**self._row.stable(number), **self._row.new(number)}
 
-    async def foreign(self, path: str, *, accept: str, timeout: float, limit: int) -> Reply:  # noqa: ASYNC109
+    async def relay(self, path: str, relay: Relay, guard: Guard | None = None) -> Reply:
         pod = path.split("/pods/")[1][0]
         answer = self.now()[pod]
         if isinstance(answer, Exception):
-            await asyncio.sleep(timeout if isinstance(answer, TimeoutError) else 0)
+            await asyncio.sleep(relay.seconds if isinstance(answer, TimeoutError) else 0)
             raise Unreachable("no answer") from answer
         if isinstance(answer, Server):
             answer = answer.text()
         if isinstance(answer, str):
             answer = Reply(200, answer.encode(), TEXT)
-        return replace(answer, body=answer.body[:limit])
+        if len(answer.body) > relay.longest:
+            raise TooLong(f"more than {relay.longest // 2**20} MiB")
+        return answer
 
 
 class _Clock(LoopClock):

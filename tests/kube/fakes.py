@@ -7,7 +7,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.errors import ApiError, Unreachable
@@ -100,17 +100,6 @@ class FakeTransport:
         if isinstance(reply, Exception):
             raise reply
         return reply
-
-    async def foreign(
-        self,
-        path: str,
-        *,
-        accept: str,
-        timeout: float,  # noqa: ASYNC109
-        limit: int,
-    ) -> Reply:
-        reply = await self.request("GET", path, params={}, body=None, content_type=accept, timeout=timeout)
-        return replace(reply, body=reply.body[:limit])
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float

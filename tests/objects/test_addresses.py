@@ -28,7 +28,7 @@ def test_addresses_of_no_pod(text: str) -> None:
 
 def test_ports_of_nodes() -> None:
     assert [port for port in range(65_536) if node_port(port)] == [
-        *(2379, 2380, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259)
+        *(22, 2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Origins: what of a URL says which server is meant."""
+"""Origins: what of a URL says which server is meant, and what of a server may be asked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Origin:
             return None
         if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
             return None
-        return cls(parts.scheme, parts.hostname.rstrip("."), port if port is not None else _PORTS[parts.scheme])
+        return cls(parts.scheme, parts.hostname, port if port is not None else _PORTS[parts.scheme])
 
     @classmethod
     def parse(cls, url: str, flag: str) -> Origin:
@@ -37,3 +37,25 @@ class Origin:
         if found is None:
             raise UsageError(f"{flag} {url!r} is no address of a server: write http://host:port or https://host")
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """URLs of one server, below ``path`` ("" for all): of several tenants a path may be what tells them apart."""
+
+    origin: Origin
+    path: str
+
+    @classmethod
+    def parse(cls, url: str, flag: str) -> Allowed:
+        """UsageError, which names ``flag``, for what is no URL."""
+        return cls(Origin.parse(url, flag), urlsplit(url).path.rstrip("/"))
+
+    def covers(self, url: str) -> bool:
+        """Whether a URL is among them; none is that may lead out of the path."""
+        if Origin.of(url) != self.origin:
+            return False
+        path = urlsplit(url).path.rstrip("/")
+        if {".", ".."} & {*path.split("/")} or set("%\\") & {*path}:
+            return False
+        return path == self.path or path.startswith(f"{self.path}/")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
-from rollout_lws.origins import Origin
+from rollout_lws.origins import Allowed
 
 #: The Lease of the controller's leader election.
 DEFAULT_LEASE = "rollout-lws-controller"
@@ -144,10 +144,10 @@ class Settings:
     guard: Guard | None = None
 
     @property
-    def origins(self) -> frozenset[Origin]:
-        """Servers that gates may ask by address."""
-        urls = (*self.gate_addresses, *((self.prometheus,) if self.prometheus else ()))
-        return frozenset(found for found in map(Origin.of, urls) if found is not None)
+    def allowed(self) -> tuple[Allowed, ...]:
+        """What gates may ask by address."""
+        named = [Allowed.parse(url, "--gate-addresses") for url in self.gate_addresses]
+        return (*named, *([Allowed.parse(self.prometheus, "--prometheus")] if self.prometheus else ()))
 
     def __post_init__(self) -> None:
         check_api_group(self.api_group)
@@ -164,9 +164,7 @@ class Settings:
             )
         if self.gate_queries not in GATE_QUERIES:
             raise UsageError(f"--gate-queries {self.gate_queries!r} is not known: use one of {', '.join(GATE_QUERIES)}")
-        if self.prometheus:
-            Origin.parse(self.prometheus, "--prometheus")
-        for url in self.gate_addresses:
-            Origin.parse(url, "--gate-addresses")
+        # Raises for what is no URL.
+        _ = self.allowed
         if self.log_format not in LOG_FORMATS:
             raise UsageError(f"--log-format {self.log_format!r} is not known: use one of {', '.join(LOG_FORMATS)}")

@@ -86,6 +86,7 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 _bodies = msgspec.json.Decoder(_Body)
+_objects = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _texts = msgspec.json.Decoder(str)
 
 
@@ -117,12 +118,19 @@ def cleaned(text: str) -> str:
 
 
 def _told(body: bytes) -> _Body | None:
-    """Nothing, of what is no JSON object; None of one that is broken, since what is missing may decide."""
-    if not body.lstrip().startswith(b"{"):
+    """Nothing, of what is no JSON; None of what is broken, since what cannot be read may decide."""
+    try:
+        text = body.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        # JSON of another encoding begins with the mark of its order, or has zeros in it.
+        return None if b"\0" in body or body.startswith((b"\xff\xfe", b"\xfe\xff")) else _Body()
+    if not text.startswith("{"):
         return _Body()
     try:
-        return _bodies.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        members = _objects.decode(text)
+        odd = any(name != name.lower() and name.lower() == "result" for name in members)
+        return None if odd else _bodies.decode(text)
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -17,6 +17,8 @@ from rollout_lws.analysis.signals import families, read
 #: Answers in a row after which a pod is idle, as a request may be on its way between two of an engine's figures; and
 #: attempts in a row after which it is silent.
 IN_A_ROW = 2
+#: SGLang's label of the tensor-parallel rank that exposes a figure.
+_RANK = "tp_rank"
 #: What an engine has to expose, each with what its pod does not say without it.
 _BOTH = {
     Signal.RUNNING_REQUESTS: "how many requests run",
@@ -42,7 +44,7 @@ class Idle:
         """Of one pod's answer. Both figures are needed: with one of them a server could work and seem to be idle."""
         total = 0.0
         for signal, what in _BOTH.items():
-            match read(signal, exposition, self.engine):
+            match read(signal, _of_all_ranks(exposition), self.engine):
                 case Level(value):
                     total += value
                 case _:
@@ -50,17 +52,30 @@ class Idle:
         return total
 
 
+def _of_all_ranks(exposition: Exposition) -> Exposition:
+    """The figures of every rank, which are added then: ranks with requests of their own have numbers above 0, and those
+    that repeat another's only make the sum larger.
+    """
+    samples = {
+        name: tuple(replace(each, labels={**each.labels, _RANK: ""}) for each in found)
+        for name, found in exposition.samples.items()
+    }
+    return replace(exposition, samples=samples)
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What one pod has said. ``at`` is the epoch second of its last answer, or of the first attempt without any
     (``answered`` False); ``idle`` how many answers in a row had no request. Since then ``failed`` attempts have brought
-    no answer, the last one because of ``trouble`` ("" if there was none).
+    brought nothing, the last one because of ``trouble`` ("" if there was none); of the last ones ``silent`` in a row no
+    answer at all.
     """
 
     at: float
     answered: bool = False
     idle: int = 0
     failed: int = 0
+    silent: int = 0
     trouble: str = ""
 
     @property
@@ -68,9 +83,14 @@ class Heard:
         return self.idle >= IN_A_ROW
 
     @property
-    def is_silent(self) -> bool:
-        """Whether it does not answer: one attempt may fail by chance."""
+    def is_unknown(self) -> bool:
+        """Whether it does not say what runs: one attempt may fail by chance."""
         return self.failed >= IN_A_ROW
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it does not answer at all."""
+        return self.silent >= IN_A_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,5 +107,6 @@ class Idling:
 def _heard(before: Heard | None, now: float, requests: Requests) -> Heard:
     before = before or Heard(now)
     if isinstance(requests, Trouble):
-        return replace(before, failed=before.failed + 1, trouble=requests.why)
+        silent = before.silent + 1 if requests.silent else 0
+        return replace(before, failed=before.failed + 1, silent=silent, trouble=requests.why)
     return Heard(now, answered=True, idle=0 if requests else before.idle + 1)

@@ -42,6 +42,11 @@ def due(done: int, requests: float, planned: float, time: float) -> bool:
     return done < LOOKS and requests >= quarter * planned and time >= quarter
 
 
+def taken(time: float) -> int:
+    """Looks that may have been taken in such a part of the time (1 is all)."""
+    return min(LOOKS - 1, int(time * _QUARTERS))
+
+
 def is_last(done: int) -> bool:
     """Whether the look after ``done`` ones is the last."""
     return done + 1 == LOOKS

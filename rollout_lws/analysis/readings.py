@@ -176,9 +176,10 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a pod cannot be read."""
+    """Why a pod cannot be read. ``silent`` if it does not answer at all, as one that has ended does not."""
 
     why: str
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

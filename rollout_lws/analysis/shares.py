@@ -80,6 +80,7 @@ def _spread(residuals: Sequence[float]) -> float:
 
 def wilson(value: float, count: float, quantile: float) -> tuple[float, float]:
     """Wilson's interval of a share ``value`` of ``count`` independent requests."""
+    count = float(count)
     square = quantile * quantile
     middle = (value + square / (2 * count)) / (1 + square / count)
     width = quantile / (1 + square / count) * sqrt(value * (1 - value) / count + square / (4 * count * count))

@@ -93,8 +93,13 @@ class Trial:
 
     @property
     def _complete(self) -> bool:
-        """Whether the version has pods now, and all that count could be read."""
-        return bool(self.new.pods) and (bool(self.stable.pods) or not self.criterion.compared) and not self.unread
+        """Whether the version has pods now, and all that count could be read, up to the end of the window: a pod of
+        which nothing newer is known has not been well until then.
+        """
+        sides = (self.new, self.stable) if self.criterion.compared else (self.new,)
+        until = min(self.last, self.began + self.criterion.window)
+        read = all(seen.read is not None and seen.at >= until for side in sides for seen in side.pods.values())
+        return read and all(side.pods for side in sides) and not self.unread
 
     def _look(self) -> Look:
         return judge.look(self.criterion, self.new, self.stable)

@@ -18,7 +18,7 @@ from rollout_lws.kube.client import VERBS, Client
 from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.permissions import Permission, allow
+from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES, Resource
 from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement, Question
@@ -119,8 +119,10 @@ class ProxyCaller:
         except TooLong as error:
             raise NoAnswer(f"answered {error}") from error
         except ApiError as error:
-            needs = Permission(VERBS[call.method], PODS, namespace, "proxy")
-            raise NoAnswer(f"is not asked: {allow(needs.verb, needs.what)}") from error
+            if is_denied(error, VERBS[call.method]):
+                needs = Permission(VERBS[call.method], PODS, namespace, "proxy")
+                raise NoAnswer(f"is not asked: {allow(needs.verb, needs.what)}") from error
+            raise NoAnswer(f"is not reached by the API server: {cleaned(error.message)} ({error.code})") from error
         except Unreachable as error:
             raise NoAnswer(f"gave no answer through the API server: {cleaned(str(error))}") from error
         return _read(call, answer.status, answer.headers, answer.body)

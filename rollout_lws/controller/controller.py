@@ -101,7 +101,7 @@ class Controller:
         proxied, api_server = settings.scrape_through == "api-server", os.environ.get("KUBERNETES_SERVICE_HOST", "")
         scraper = ProxyScraper(client) if proxied else PodScraper(api_server)
         caller = ProxyCaller(client) if proxied else PodCaller(api_server)
-        prometheus = PrometheusClient(client, clock, settings.origins, settings.prometheus)
+        prometheus = PrometheusClient(client, clock, settings.allowed, settings.prometheus)
         every = settings.scrape_every
         sources: list[Source] = [
             PodFigures(scraper, every),

@@ -77,7 +77,9 @@ class _Pods(Generic[_R]):
             try:
                 text = await self._scraper.metrics(namespace, endpoint)
                 answer = parse(text, frozenset[str]().union(*(each.families for each in readers)))
-            except (Unread, NotAnExposition) as error:
+            except Unread as error:
+                return dict.fromkeys(readers, Trouble(str(error), silent=error.silent))
+            except NotAnExposition as error:
                 return dict.fromkeys(readers, Trouble(str(error)))
         return {each: each.read(answer) for each in readers}
 

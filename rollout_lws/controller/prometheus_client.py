@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Collection
@@ -19,13 +20,14 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import TooLong
 from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import SECRETS
-from rollout_lws.origins import Origin
+from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.scrapes import Prometheus, Series
 
 #: Seconds in which it has to answer.
 SECONDS = 10.0
-#: Longest answer, in bytes: five minutes of 40 pods with 100 series each, scraped every 15 s, are some 3 MB.
-LONGEST = 8 * 1024 * 1024
+#: Longest answer, in bytes: five minutes of 40 pods with 100 series each, scraped every 15 s, are some 3 MB. More is
+#: asked for in smaller parts.
+LONGEST = 4 * 1024 * 1024
 #: Seconds by which its clock and ours may differ: samples are told apart by their times.
 SKEW = 30.0
 #: Label of Secrets that gates may send.
@@ -35,6 +37,10 @@ _API = "/api/v1/query"
 
 class Unanswered(Exception):
     """Why there is no answer, for a status."""
+
+
+class TooMuch(Unanswered):
+    """An answer is too long: less has to be asked for."""
 
 
 class _Result(msgspec.Struct):
@@ -55,6 +61,7 @@ class _Answer(msgspec.Struct):
     data: _Data | None = None
     error: str = ""
     warnings: list[str] = []
+    isPartial: bool = False
 
 
 class _Secret(msgspec.Struct):
@@ -63,11 +70,11 @@ class _Secret(msgspec.Struct):
 
 
 class PrometheusClient:
-    """``allowed`` are the servers that may be asked, ``default`` is the URL that is meant by a Rollout that names none.
+    """``allowed`` is what may be asked, ``default`` is the URL that is meant by a Rollout that names none.
     Secrets are read with ``client``.
     """
 
-    def __init__(self, client: Client, clock: Clock, allowed: Collection[Origin], default: str) -> None:
+    def __init__(self, client: Client, clock: Clock, allowed: Collection[Allowed], default: str) -> None:
         self._client = client
         self._clock = clock
         self._allowed = allowed
@@ -79,24 +86,25 @@ class PrometheusClient:
         kind, found = await self._asked(namespace, prometheus, query, at)
         if kind != "matrix":
             raise Unanswered(f"Prometheus answered a {kind}, not samples")
-        return [_series(each) for each in _decoded(found, list[_Result])]
+        # Some megabytes take longer than others should wait for the event loop.
+        return await asyncio.to_thread(_all_series, found)
 
     async def number(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> float:
         """The one number that a query has. Raises Unanswered."""
         kind, found = await self._asked(namespace, prometheus, query, at)
         if kind == "scalar":
-            return float(_decoded(found, tuple[float, str])[1])
+            return _number(_decoded(found, tuple[float, str])[1])
         if kind != "vector":
             raise Unanswered(f"the query's result is a {kind}: make it one number")
         results = _decoded(found, list[_Result])
         if not results:
             raise Unanswered("the query has no result: no series matches it")
         if len(results) > 1:
-            shown = ", ".join(_labels(each.metric) for each in results[:3])
+            shown = ", ".join(sorted(_labels(each.metric) for each in results)[:3])
             raise Unanswered(f"the query has {len(results)} results, {shown}: make it one, with sum() for example")
         if results[0].value is None:
             raise Unanswered("the query's result is a histogram: make it one number")
-        return float(results[0].value[1])
+        return _number(results[0].value[1])
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -119,7 +127,7 @@ class PrometheusClient:
                 _same_time(address, response.headers.get("date", ""), self._clock.now())
                 body = await whole(response.content, LONGEST)
         except TooLong as error:
-            raise Unanswered(f"{address} answered {error}") from error
+            raise TooMuch(f"{address} answered {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = f"no answer in {SECONDS:g} s" if isinstance(error, TimeoutError) else str(error) or repr(error)
             raise Unanswered(f"{address}: {why}") from error
@@ -128,7 +136,7 @@ class PrometheusClient:
     def _permitted(self, address: str) -> None:
         if not address:
             raise Unanswered("no Prometheus is named: set spec.strategy.analysis.prometheus.address")
-        if Origin.of(address) not in self._allowed:
+        if not any(each.covers(address) for each in self._allowed):
             raise Unanswered(f"{address} is none of the controller's --gate-addresses: have it added")
 
     async def _token(self, namespace: str, prometheus: Prometheus) -> str:
@@ -169,10 +177,12 @@ def _result(address: str, status: int, body: bytes) -> tuple[str, msgspec.Raw]:
     """Kind and result. Errors have a JSON body, too; those of what is in between have none."""
     try:
         answer = msgspec.json.decode(body, type=_Answer)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unanswered(f"{address} answered {status}, and not as Prometheus does") from error
     if answer.status != "success" or answer.data is None:
         raise Unanswered(f"{address} answered {status}: {answer.error[:256] or 'no data'}")
+    if answer.isPartial:
+        raise Unanswered(f"{address} has not all of the data: a store of it is not there")
     if answer.warnings:
         # Stores that are not there leave their series out.
         raise Unanswered(f"{address} warns: {answer.warnings[0][:256]}")
@@ -182,12 +192,23 @@ def _result(address: str, status: int, body: bytes) -> tuple[str, msgspec.Raw]:
 def _decoded(raw: msgspec.Raw, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Unanswered("Prometheus answered a result of an unknown form") from error
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise Unanswered(f"Prometheus answered {text[:32]!r}, which is no number") from error
+
+
+def _all_series(found: msgspec.Raw) -> list[Series]:
+    return [_series(each) for each in _decoded(found, list[_Result])]
+
+
 def _series(result: _Result) -> Series:
-    points = tuple((time, float(value)) for time, value in result.values)
+    points = tuple((time, _number(value)) for time, value in result.values)
     native = tuple((time, 0.0) for time, _ in result.histograms)
     return Series(result.metric, points or native, native=bool(native))
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
+from rollout_lws.analysis import looks
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.readings import Exposition, Read
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.prometheus_client import PrometheusClient, Unanswered
+from rollout_lws.controller.prometheus_client import PrometheusClient, TooMuch, Unanswered
 from rollout_lws.controller.rounds import Fold
 from rollout_lws.prometheus.poll import Poll, Polled, Query
 from rollout_lws.prometheus.promql import NotPromQL, Places, confined, expanded, names_stable
@@ -24,8 +25,8 @@ from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement,
 #: Rounds that one answer covers, and answers a round: what a restarted controller has missed is read in parts.
 _PART = 20
 _PARTS = 8
-#: Queries that are open at the same time.
-_AT_ONCE = 8
+#: Queries of a source that are open at the same time, of all Rollouts and of one.
+_AT_ONCE, _OF_ONE = 8, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +65,25 @@ class PrometheusFigures:
         """Gates that stand at the same moment, as those of a step do, share their queries."""
         trials = {each: _trial(each, before.get(each.question)) for each in wanted}
         open_ones = [each for each, trial in trials.items() if trial.verdict is None]
+        most = _PART
         for _ in range(_PARTS):
             now = self._clock.now().timestamp()
             parts: dict[_Part, list[Measurement]] = defaultdict(list)
             for each in open_ones:
-                part = _next(each, trials[each], now, self.every)
-                if part is not None:
+                part = _next(each, trials[each], now, self.every, most)
+                if part is not None and trials[each].verdict is None:
                     parts[part].append(each)
             if not parts:
                 break
             for part, of in parts.items():
                 try:
                     known = await self._scrapes(namespace, part, of, trials)
+                except TooMuch as error:
+                    if most > 1:
+                        most = max(1, most // 4)
+                        continue
+                    trials |= {each: _missed(each, trials[each], now, str(error)) for each in of}
+                    open_ones = [each for each in open_ones if each not in of]
                 except Unanswered as error:
                     trials |= {each: _missed(each, trials[each], now, str(error)) for each in of}
                     open_ones = [each for each in open_ones if each not in of]
@@ -96,7 +104,8 @@ class PrometheusFigures:
         query = samples_query(part.prometheus, namespace, names, pods, ceil(part.end - begin))
         async with self._at_once:
             end = datetime.fromtimestamp(part.end, UTC)
-            return scrapes(part.prometheus, await self._client.samples(namespace, part.prometheus, query, end))
+            found = await self._client.samples(namespace, part.prometheus, query, end)
+        return scrapes(part.prometheus, found, {each.pod: each.address for of_one in of for each in _endpoints(of_one)})
 
 
 def _trial(measurement: Measurement, before: Answered | None) -> Trial:
@@ -120,6 +129,10 @@ def _families(measurement: Measurement) -> Collection[str]:
     return families(criterion.signal, criterion.engine)
 
 
+def _endpoints(measurement: Measurement) -> tuple[Endpoint, ...]:
+    return (*measurement.new, *measurement.stable)
+
+
 def _sides(measurement: Measurement) -> tuple[list[ScrapedPod], list[ScrapedPod]]:
     """Pods of the new and of the stable version, from when the gate is measured, or since they are ready."""
     since = measurement.question.since
@@ -131,9 +144,9 @@ def _sides(measurement: Measurement) -> tuple[list[ScrapedPod], list[ScrapedPod]
     return pods(measurement.new), pods(measurement.stable)
 
 
-def _next(measurement: Measurement, trial: Trial, now: float, every: float) -> _Part | None:
+def _next(measurement: Measurement, trial: Trial, now: float, every: float, most: int) -> _Part | None:
     """What comes after what is known; None while the next moment is not there yet."""
-    ticks = min(_PART, (now - trial.last) // every)
+    ticks = min(most, (now - trial.last) // every)
     if ticks < 1:
         return None
     return _Part(_stored(measurement).prometheus, trial.last, trial.last + ticks * every)
@@ -161,8 +174,14 @@ def _seen(trial: Trial) -> dict[str, float]:
 
 
 def _missed(measurement: Measurement, trial: Trial, now: float, why: str) -> Trial:
-    new, stable = ([each.uid for each in side] for side in (measurement.new, measurement.stable))
-    return trial.missed(now, why, new, stable)
+    known = {*trial.new.pods, *trial.stable.pods}
+
+    def servers(side: Sequence[Endpoint]) -> list[str]:
+        """As they are known so far."""
+        keys = ([key for key in known if key.partition(" ")[0] == each.uid] or [each.uid] for each in side)
+        return [key for of_one in keys for key in of_one]
+
+    return trial.missed(now, why, servers(measurement.new), servers(measurement.stable))
 
 
 class PrometheusQueries:
@@ -190,12 +209,16 @@ class PrometheusQueries:
         now = self._clock.now()
         polls = {each: before.get(each.question) for each in queries}
         open_ones = [each for each, poll in polls.items() if not isinstance(poll, Poll) or poll.verdict is None]
-        answers = await asyncio.gather(*(self._answer(namespace, each, queries[each], now) for each in open_ones))
+        of_one = asyncio.Semaphore(_OF_ONE)
+        asked = (self._answer(namespace, each, queries[each], now, of_one) for each in open_ones)
+        answers = await asyncio.gather(*asked)
         return {
             each.question: _polled(each, queries[each], answer) for each, answer in zip(open_ones, answers, strict=True)
         }
 
-    async def _answer(self, namespace: str, measurement: Measurement, query: Query, now: datetime) -> Polled | str:
+    async def _answer(
+        self, namespace: str, measurement: Measurement, query: Query, now: datetime, of_one: asyncio.Semaphore
+    ) -> Polled | str:
         if not measurement.new:
             return "the new version has no ready group to ask about"
         elapsed = (now - measurement.question.since) / timedelta(seconds=1)
@@ -212,7 +235,7 @@ class PrometheusQueries:
             samples = confined(expanded(query.samples, places), matchers) if query.samples else ""
             if names_stable(query.value + query.samples) and not measurement.stable:
                 return "the stable version has no ready group to compare with"
-            async with self._at_once:
+            async with of_one, self._at_once:
                 number = await self._client.number(namespace, query.prometheus, value, now)
                 count = await self._client.number(namespace, query.prometheus, samples, now) if samples else None
         except (NotPromQL, Unanswered) as error:
@@ -223,7 +246,9 @@ class PrometheusQueries:
 def _polled(measurement: Measurement, query: Query, answer: Polled | str) -> Fold:
     def fold(before: Answered | None, now: float) -> Answered:
         since = measurement.question.since.timestamp()
-        poll = before if isinstance(before, Poll) else Poll(query, since, since)
-        return poll.after(now, answer)
+        if isinstance(before, Poll):
+            return before.after(now, answer)
+        # Looks that a controller took which has been restarted since are not taken again.
+        return Poll(query, since, since, looked=looks.taken((now - since) / query.window)).after(now, answer)
 
     return fold

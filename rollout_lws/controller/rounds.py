@@ -98,10 +98,10 @@ class Measuring:
     async def close(self) -> None:
         """End every measurement."""
         tasks = [each.task for of in self._of.values() for each in of.values()]
+        await end(tasks)
         for source, of in self._of.items():
             of.clear()
             await source.close()
-        await end(tasks)
 
     async def _measure(self, source: Source, key: Key) -> None:
         loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ class Measuring:
             try:
                 await self._round(source, key)
             except Exception:
-                # A bug costs one Rollout its gates, which then wait for a user, and not all of them their controller.
+                # A bug costs one Rollout its figures, and not all of them their controller.
                 log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
             self._wake(key)
             following = max(following + source.every, loop.time())
@@ -123,5 +123,10 @@ class Measuring:
         now = measured.zero + asyncio.get_running_loop().time()
         kept = {each.question for each in measured.wanted}
         for question, fold in folds.items():
-            if question in kept:
+            if question not in kept:
+                continue
+            try:
                 measured.answers[question] = fold(measured.answers.get(question), now)
+            except Exception:
+                # The other gates' figures are as good as without it.
+                log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))

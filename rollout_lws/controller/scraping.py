@@ -12,7 +12,7 @@ from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
-from rollout_lws.objects.permissions import Permission, allow
+from rollout_lws.objects.permissions import Permission, allow, is_denied
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.decision import Endpoint
 
@@ -20,12 +20,18 @@ from rollout_lws.rollout.decision import Endpoint
 SECONDS = 5.0
 #: Longest answer, in bytes; a vLLM server with many models answers with some 300 kB.
 LONGEST = 4 * 1024 * 1024
+#: What the API server itself answers for a pod that it cannot reach, or that is gone.
+_UNREACHED = frozenset({404, 502, 503, 504})
 _TEXT = ("text/plain", "application/openmetrics-text")
 _HEADERS = {"accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1", "accept-encoding": "identity"}
 
 
 class Unread(Exception):
-    """Why a pod could not be read, for a status."""
+    """Why a pod could not be read, for a status; ``silent`` if it did not answer at all."""
+
+    def __init__(self, why: str, *, silent: bool = False) -> None:
+        super().__init__(why)
+        self.silent = silent
 
 
 class Scraper(Protocol):
@@ -65,7 +71,7 @@ class PodScraper:
             raise Unread(f"{endpoint.path} answered {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = f"no answer in {SECONDS:g} s" if isinstance(error, TimeoutError) else str(error) or repr(error)
-            raise Unread(f"{endpoint.path} on port {endpoint.port}: {why}") from error
+            raise Unread(f"{endpoint.path} on port {endpoint.port}: {why}", silent=True) from error
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -91,10 +97,13 @@ class ProxyScraper:
         except TooLong as error:
             raise Unread(f"{endpoint.path} answered {error}") from error
         except ApiError as error:
-            needs = Permission("get", PODS, namespace, "proxy")
-            raise Unread(allow(needs.verb, needs.what)) from error
+            if is_denied(error, "get"):
+                needs = Permission("get", PODS, namespace, "proxy")
+                raise Unread(allow(needs.verb, needs.what)) from error
+            told = f"{endpoint.path} answered {error.code}: {error.message}"
+            raise Unread(told, silent=error.code in _UNREACHED) from error
         except Unreachable as error:
-            raise Unread(f"{endpoint.path} through the API server: no answer in {SECONDS:g} s") from error
+            raise Unread(f"{endpoint.path} through the API server: no answer in {SECONDS:g} s", silent=True) from error
         _checked(endpoint, answer.status, answer.headers)
         return _text(endpoint, answer.body)
 

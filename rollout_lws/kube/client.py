@@ -17,7 +17,7 @@ import msgspec
 from rollout_lws.errors import ApiError, NotLeading, Unreachable
 from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
-from rollout_lws.kube.status import refused
+from rollout_lws.kube.status import is_status, refused
 from rollout_lws.kube.transport import Answer, Relay, Transport
 from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.go_json import encoded
@@ -94,17 +94,19 @@ class Client:
 
     async def relayed(self, namespace: str, pod: str, path: str, relay: Relay) -> Answer:
         """What ``pod``, with its port as "name:port", answers behind the API server, whatever its status. Not repeated.
-        ApiError only if the API server denies it; a redirect is not followed.
+        ApiError if the API server answers in its place, as it does for a pod that cannot be reached; a redirect is not
+        followed.
         """
         permission = Permission(VERBS[relay.method], PODS, namespace, "proxy")
         guard = None if relay.method == "GET" else self._fence.check
         behind = PODS.path(namespace, pod, "proxy") + path
-        answer = await self._observed(permission, self._transport.relay(behind, relay, guard))
-        error = refused(answer.status, answer.headers, answer.body) if answer.status == 403 else None
+        # A pod that hangs says nothing of the API server.
+        answer = await self._observed(permission, self._transport.relay(behind, relay, guard), away=lambda: None)
+        error = refused(answer.status, answer.headers, answer.body) if is_status(answer.body) else None
         denied = error if error is not None and is_denied(error, permission.verb) else None
         self.denials.answered(permission, denied)
-        if denied is not None:
-            raise denied
+        if error is not None:
+            raise error
         return answer
 
     async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
@@ -209,15 +211,15 @@ class Client:
             timeout=self._timeout,
             guard=guard,
         )
-        answer = await self._observed(permission, asked)
+        answer = await self._observed(permission, asked, self.denials.away)
         error = refused(answer.status, answer.headers, answer.body) if answer.status >= 400 else None
         self.denials.answered(permission, error)
         if error is not None:
             raise error
         return answer.body
 
-    async def _observed(self, permission: Permission, asked: Awaitable[Answer]) -> Answer:
-        """The answer, which ``observe`` is told of."""
+    async def _observed(self, permission: Permission, asked: Awaitable[Answer], away: Callable[[], None]) -> Answer:
+        """The answer, which ``observe`` is told of; ``away`` is called if there is none."""
         started, code = asyncio.get_running_loop().time(), 0
         try:
             answer = await asked
@@ -225,7 +227,7 @@ class Client:
         except NotLeading:
             raise
         except Unreachable:
-            self.denials.away()
+            away()
             raise
         finally:
             if self.observe is not None:

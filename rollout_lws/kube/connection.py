@@ -79,7 +79,13 @@ class Connection:
         self._rest = RESTClientObject(configuration)
         connector = self._rest.pool_manager.connector
         self._session = aiohttp.ClientSession(
-            connector=connector, connector_owner=False, trust_env=False, read_bufsize=2**18, auto_decompress=True
+            connector=connector,
+            connector_owner=False,
+            trust_env=False,
+            # Pods answer in the same session, through the server's proxy.
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=2**18,
+            auto_decompress=True,
         )
 
     async def close(self) -> None:
@@ -131,7 +137,6 @@ class Connection:
                 **self._wire,
             ) as response:
                 content = await whole(response.content, relay.longest)
-                self._look_at(response.status)
                 return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
         except _NO_ANSWER as error:
             raise Unreachable(f"{relay.method} {path}: no answer ({why(error, self._configuration)})") from error

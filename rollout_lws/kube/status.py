@@ -47,6 +47,12 @@ def refused(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     return ApiError(code, status.reason if status.kind == "Status" else "", text, seconds or None)
 
 
+def is_status(body: bytes) -> bool:
+    """Whether an answer is a Status that tells of a failure, as the API server's own are."""
+    status = _decoded(body)
+    return status.kind == "Status" and status.status != "Success"
+
+
 def deleted_uid(body: bytes) -> str:
     """The uid of the object that an answer to a deletion says is gone; "" for any other answer.
 

@@ -11,6 +11,7 @@ from math import isfinite
 
 from rollout_lws.analysis import looks
 from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.ledger import Unread
 from rollout_lws.analysis.shares import normal, wilson
 from rollout_lws.prometheus.scrapes import Prometheus
 
@@ -43,7 +44,7 @@ class Polled:
 @dataclass(frozen=True, slots=True)
 class Poll:
     """A query's answers so far. ``began`` and ``last`` in epoch seconds; ``answer`` is the last one, ``trouble`` why
-    there was none in the last round.
+    there was none in the last round, and ``unread`` since when there has been none.
     """
 
     query: Query
@@ -51,6 +52,7 @@ class Poll:
     last: float
     answer: Polled | None = None
     trouble: str = ""
+    unread: Unread | None = None
     looked: int = 0
     verdict: Verdict | None = None
 
@@ -58,13 +60,21 @@ class Poll:
         """With one answer, or the reason why there is none."""
         if self.verdict is not None:
             return self
-        if isinstance(answer, str):
-            return replace(self, last=now, trouble=answer)
-        return replace(self, last=now, answer=answer, trouble=self._wrong(answer))._looked()
+        trouble = answer if isinstance(answer, str) else self._wrong(answer)
+        if trouble:
+            unread = (self.unread or Unread(now, trouble, now)).after(now, trouble)
+            return replace(self, last=now, trouble=trouble, unread=unread)
+        assert isinstance(answer, Polled)
+        return replace(self, last=now, answer=answer, trouble="", unread=None)._looked()
 
     def ended(self) -> Poll:
         """Without further answers."""
         return self if self.verdict is not None else replace(self, verdict=Verdict.INCONCLUSIVE)
+
+    @property
+    def lasting(self) -> str:
+        """Why there has been no answer for a while, in words that stay; "" if there was one."""
+        return self.unread.lasting if self.unread is not None else ""
 
     @property
     def needed(self) -> int:
@@ -82,7 +92,7 @@ class Poll:
         return "" if 0 <= answer.value <= 1 else f"its value {answer.value:g} is no share of its samples"
 
     def _looked(self) -> Poll:
-        if self.trouble or self.answer is None:
+        if self.answer is None:
             return self
         fraction = (self.last - self.began) / self.query.window
         if self.answer.samples is None:

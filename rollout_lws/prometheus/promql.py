@@ -17,7 +17,13 @@ _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 #: What a query may have of what makes its tree deep: the parser takes the square of the depth, and more.
 _MOST_OPERATORS = 32
-_OPERATOR = re.compile(r"[(\[+*/%^<>-]|==|!=|\b(?:and|or|unless|atan2)\b")
+_OPERATOR = re.compile(r"[(\[+*/%^<>-]|==|!=|\b(?:and|or|unless|atan2)\b", re.IGNORECASE)
+#: Regular expressions of matchers, which the parser compiles: how many, how long in all, and what makes them large.
+_EXPRESSION = re.compile(r"[=!]~\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`)")
+_LARGE = re.compile(r"\{\s*\d|\\[pP]")
+_MOST_EXPRESSIONS = 16
+#: Characters of a query whose placeholders are replaced.
+_LONGEST = 16_384
 
 
 class NotPromQL(ValueError):
@@ -46,6 +52,7 @@ _TEXTS: Mapping[str, Callable[[Places], str]] = {
 _EXAMPLE = Places("default", ("llama-0",), ("llama-1",), 300)
 
 
+@lru_cache(maxsize=1024)
 def problem(query: str) -> str:
     """Why a user's query cannot be asked; "" if it can."""
     try:
@@ -65,10 +72,19 @@ def expanded(query: str, places: Places) -> str:
             raise NotPromQL(f"there is no placeholder {found[0]}: use one of {names}")
         return known(places)
 
+    expressions = _EXPRESSION.findall(query)
+    if len(expressions) > _MOST_EXPRESSIONS:
+        raise NotPromQL(f"it has {len(expressions)} regular expressions, of at most {_MOST_EXPRESSIONS}")
+    large = next((each for each in expressions if _LARGE.search(_PLACE.sub("", each))), None)
+    if large is not None:
+        raise NotPromQL(f"{large} takes long to compile: do without counted repetitions and Unicode's classes")
     count = len(_OPERATOR.findall(query))
     if count > _MOST_OPERATORS:
         raise NotPromQL(f"it has {count} operators and brackets, of at most {_MOST_OPERATORS}: use a recording rule")
-    return _PLACE.sub(text, query)
+    found = _PLACE.sub(text, query)
+    if len(found) > _LONGEST:
+        raise NotPromQL(f"it has {len(found)} characters with the names of its pods, of at most {_LONGEST}")
+    return found
 
 
 def names_stable(query: str) -> bool:
@@ -76,12 +92,16 @@ def names_stable(query: str) -> bool:
     return any(found[1] in ("stable", "pods.stable") for found in _PLACE.finditer(query))
 
 
-@lru_cache(maxsize=256)
 def _parsed(query: str) -> Expr:
     try:
         found: Expr = parse(query)
     except ValueError as error:
         raise NotPromQL(f"not PromQL: {error}") from error
+    except BaseException as error:
+        # Where it has a mistake, as for durations without end, the parser raises what is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise NotPromQL("not PromQL: the parser cannot read it") from error
     if isinstance(found, MatrixSelector | StringLiteral):
         raise NotPromQL("it is no number: wrap a range in a function such as rate(), and strings in none")
     return found

@@ -38,6 +38,8 @@ class Series:
     native: bool = False
 
 
+#: Labels that tell servers of one name apart where several Prometheus' samples are together.
+_OUTER = ("cluster", "prometheus", "prometheus_replica", "replica", "receive")
 #: What was scraped of each pod, by its name, the server's address, and the epoch second.
 Scrapes: TypeAlias = Mapping[str, Mapping[str, Mapping[float, Exposition | Trouble]]]
 
@@ -51,6 +53,11 @@ class ScrapedPod:
     since: float
 
 
+def _seen_of(pod: ScrapedPod, seen: Mapping[str, float]) -> set[str]:
+    """Servers of the pod that were read before: one that is gone is missed."""
+    return {key.partition(" ")[2] for key in seen if key.startswith(f"{pod.uid} ")}
+
+
 def samples_query(
     prometheus: Prometheus, namespace: str, names: Collection[str], pods: Iterable[ScrapedPod], seconds: int
 ) -> str:
@@ -60,35 +67,76 @@ def samples_query(
     return f"{selector((('namespace', namespace), *prometheus.matchers), either)}[{seconds}s]"
 
 
-def scrapes(prometheus: Prometheus, found: Iterable[Series]) -> Scrapes:
-    """What was scraped, put together again: the samples of one scrape have one time. Of a server that two jobs scrape
-    it is what the first of them did.
+def scrapes(prometheus: Prometheus, found: Iterable[Series], addresses: Mapping[str, str]) -> Scrapes:
+    """What was scraped, put together again: the samples of one scrape have one time.
+
+    ``addresses`` are those of pods by name: where the address of a server is known to be the pod's, others of its name
+    are another cluster's. Of a server that two jobs scrape it is what the one with more samples did.
     """
     jobs: dict[tuple[str, str], dict[str, list[Series]]] = defaultdict(lambda: defaultdict(list))
     for each in found:
         pod, job, instance = (each.labels.get(label, "") for label in (prometheus.pod_label, "job", "instance"))
         jobs[pod, instance][job].append(each)
-    pods: dict[str, dict[str, dict[float, Exposition | Trouble]]] = defaultdict(dict)
+    pods: dict[str, dict[str, Mapping[float, Exposition | Trouble]]] = defaultdict(dict)
     for (pod, instance), of in sorted(jobs.items()):
-        pods[pod][instance] = _scraped(of[min(of)])
-    return pods
+        most = max(
+            of.values(), key=lambda series: (len({time for each in series for time, _ in each.points}), len(series))
+        )
+        pods[pod][instance] = _scraped(most)
+    return {pod: _own(instances, addresses.get(pod, "")) for pod, instances in pods.items()}
+
+
+def _own(
+    instances: Mapping[str, Mapping[float, Exposition | Trouble]], address: str
+) -> Mapping[str, Mapping[float, Exposition | Trouble]]:
+    own = {instance: of for instance, of in instances.items() if address and _host(instance) == address}
+    return own or instances
+
+
+def _host(instance: str) -> str:
+    host, colon, port = instance.rpartition(":")
+    return (host if colon and port.isdigit() else instance).strip("[]")
 
 
 def _scraped(series: Sequence[Series]) -> dict[float, Exposition | Trouble]:
+    """By time. A scrape that lacks a series which was there before, and is there again or may be, is not all there: it
+    counts once it is.
+    """
+    if len({tuple(each.labels.get(label) for label in _OUTER) for each in series}) > 1:
+        trouble = Trouble("Prometheus has samples of several servers of its name: set the analysis' matchers")
+        return {time: trouble for each in series for time, _ in each.points}
     lines: dict[float, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    native = set()
+    native: dict[float, set[str]] = defaultdict(set)
     for each in series:
         name = each.labels.get("__name__", "")
         labels = {label: text for label, text in each.labels.items() if label != "__name__"}
         for time, value in each.points:
-            lines[time][name].append(Sample(labels, value))
             if each.native:
-                native.add(time)
-    trouble = Trouble("Prometheus stores native histograms, without the server's buckets")
+                native[time].add(name)
+                lines[time][name] += []
+            else:
+                lines[time][name].append(Sample(labels, value))
+    incomplete = _incomplete(series, sorted(lines))
     return {
-        time: trouble if time in native else Exposition({name: tuple(found) for name, found in of.items()}, {})
+        time: Exposition(
+            {name: tuple(samples) for name, samples in of.items() if samples},
+            {name: "native histogram" for name in native[time] if f"{name}_bucket" not in of},
+        )
         for time, of in lines.items()
+        if time not in incomplete
     }
+
+
+def _incomplete(series: Sequence[Series], times: Sequence[float]) -> set[float]:
+    missing: set[float] = set()
+    for each in series:
+        there = {time for time, _ in each.points}
+        first, last = min(there), max(there)
+        later = [time for time in times if time > last]
+        missing |= {time for time in times if first < time < last and time not in there}
+        if len(later) == 1:
+            missing.add(later[0])
+    return missing
 
 
 def reads_at(
@@ -106,9 +154,10 @@ def reads_at(
     for pod in pods:
         if pod.since > tick:
             continue
-        instances = known.get(pod.name) or {"": {}}
-        for instance, found in instances.items():
-            key = pod.uid if len(instances) < 2 else f"{pod.uid} {instance}"
+        found_now = known.get(pod.name, {})
+        for instance in sorted({*found_now, *_seen_of(pod, seen)}) or [""]:
+            found = found_now.get(instance, {})
+            key = f"{pod.uid} {instance}" if instance else pod.uid
             earlier = max(seen.get(key, 0.0), pod.since)
             at = max((time for time in found if earlier < time <= tick), default=None)
             if at is not None:

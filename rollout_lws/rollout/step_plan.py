@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import assert_never
 
 import msgspec
 
-from rollout_lws.api import Analysis, Step, StepGate, Strategy, StyleStrategy
+from rollout_lws.api import (
+    Analysis,
+    FigureSource,
+    HttpGate,
+    JobGate,
+    MetricGate,
+    QueryGate,
+    Step,
+    StepGate,
+    Strategy,
+    StyleStrategy,
+)
 from rollout_lws.capacity.batches import wanted_groups
 
 
@@ -29,9 +41,23 @@ def plan_hash(strategy: Strategy) -> str:
 
 def gate_hash(gate: StepGate, analysis: Analysis) -> str:
     """Hash of what a gate asks, and of whom: a gate that is edited is measured anew."""
-    measured = {"analysis": analysis.to_json_dict()} if gate.metric is not None else {}
-    document = {**gate.to_json_dict(), **measured}
+    source = analysis.to_json_dict()
+    document = {**gate.to_json_dict(), "analysis": {name: source.get(name) for name in _asked_of(gate, analysis)}}
     return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()[:16]
+
+
+def _asked_of(gate: StepGate, analysis: Analysis) -> tuple[str, ...]:
+    """Members of the analysis that say whom the gate asks."""
+    match gate.asked:
+        case MetricGate():
+            where = "prometheus" if analysis.from_ is FigureSource.PROMETHEUS else "pods"
+            return "from", "engine", where
+        case QueryGate():
+            return ("prometheus",)
+        case HttpGate() | JobGate() | None:
+            return ()
+        case unknown:
+            assert_never(unknown)
 
 
 def next_index(steps: Sequence[Step], index: int) -> int:

@@ -42,7 +42,12 @@ CALL = Call("POST", "/gate", fail_on=frozenset({409, 500}))
         (503, b'{"result"', Said(None, "answered 503")),
         (200, b'["result", "Failed"]', Said(Verdict.PASSED, "answered 200")),
         (200, b"[" * 100_000, Said(Verdict.PASSED, "answered 200")),
-        (200, b"\xff\xfe", Said(Verdict.PASSED, "answered 200")),
+        (200, b"\xff\x01", Said(Verdict.PASSED, "answered 200")),
+        (200, b'\xef\xbb\xbf{"result": "Failed"}', Said(Verdict.FAILED, "answered Failed")),
+        *(
+            (200, body, Said(None, "answered 200 with JSON that cannot be read"))
+            for body in ('{"result": "Failed"}'.encode("utf-16"), b'{"Result": "Failed"}', b'{"RESULT": "Passed"}')
+        ),
         (200, b'{"message": {"a": 1}}', Said(Verdict.PASSED, "answered 200")),
     ],
 )

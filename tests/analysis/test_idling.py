@@ -9,7 +9,7 @@ from rollout_lws.analysis.idling import Heard, Idle, Idling, Requests
 from rollout_lws.analysis.kinds import Engine
 from rollout_lws.analysis.readings import Trouble
 
-LOST = Trouble("no answer in 5 s")
+LOST = Trouble("no answer in 5 s", silent=True)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,25 @@ LOST = Trouble("no answer in 5 s")
 def test_both_figures_of_an_engine_are_needed(text: str, engine: Engine | None, told: Requests) -> None:
     asked = Idle(engine)
     assert asked.read(parse(text, asked.families)) == told
+
+
+def test_a_pod_that_answers_without_figures_is_not_silent() -> None:
+    odd = Trouble("/metrics answered 404")
+    last = heard(0.0, odd, odd)
+    assert (last.is_unknown, last.is_silent) == (True, False)
+    assert not heard(LOST, odd, LOST).is_silent
+
+
+@pytest.mark.parametrize("idle", ["0", "7"])
+def test_each_rank_counts(idle: str) -> None:
+    """SGLang with attention in parts: ranks of their own have requests of their own."""
+    text = "".join(
+        f'sglang:{name}{{tp_rank="{rank}"}} {value}\n'
+        for name in ("num_running_reqs", "num_queue_reqs")
+        for rank, value in (("0", "0"), ("4", idle))
+    )
+    asked = Idle()
+    assert asked.read(parse(text, asked.families)) == 2 * float(idle)
 
 
 def heard(*rounds: Requests) -> Heard:

@@ -17,7 +17,7 @@ from rollout_lws.analysis.criterion import Verdict
 from rollout_lws.controller.prometheus_client import LONGEST, PrometheusClient, Unanswered
 from rollout_lws.controller.prometheus_sources import PrometheusQueries
 from rollout_lws.kube.client import Client
-from rollout_lws.origins import Origin
+from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.prometheus.scrapes import Prometheus, Series
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
@@ -88,9 +88,8 @@ async def asking(
     server: Server, *, ahead: float = 0.0, secret: Any = SECRET, allowed: str | None = None
 ) -> AsyncIterator[PrometheusClient]:
     transport = FakeTransport(Reply(200, json.dumps(secret).encode()))
-    origin = Origin.of(allowed or server.url)
-    assert origin is not None
-    client = PrometheusClient(Client(transport), _Clock(ahead), {origin}, server.url)
+    named = Allowed.parse(allowed or server.url, "--gate-addresses")
+    client = PrometheusClient(Client(transport), _Clock(ahead), [named], server.url)
     try:
         yield client
     finally:
@@ -139,7 +138,7 @@ async def test_native_histograms_are_marked(server: Server) -> None:
         ({"status": "success", "data": {"resultType": "vector", "result": [{"value": "x"}]}}, 200, "unknown form"),
         (b"<html>", 502, "answered 502, and not as Prometheus does"),
         (b"\xff", 200, "not as Prometheus does"),
-        (b" " * (LONGEST + 1), 200, "more than 8 MiB"),
+        (b" " * (LONGEST + 1), 200, "more than 4 MiB"),
     ],
 )
 async def test_what_is_no_answer(server: Server, answer: Any, status: int, why: str) -> None:

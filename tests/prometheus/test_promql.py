@@ -5,7 +5,7 @@ from __future__ import annotations
 import promql_parser
 import pytest
 
-from rollout_lws.prometheus.promql import Places, confined, expanded, names_stable, problem
+from rollout_lws.prometheus.promql import NotPromQL, Places, confined, expanded, names_stable, problem
 
 PLACES = Places("team", ("llama-canary-0", "a.b"), ("llama-0",), 600)
 
@@ -70,10 +70,23 @@ def test_values_are_quoted(value: str) -> None:
         ("-" * 40 + "x", "it has 40 operators and brackets, of at most 32"),
         ("(" * 4000, "it has 4000 operators and brackets"),
         ("", "not PromQL"),
+        ("a offset 1e20", "not PromQL"),
+        ("a[5m:1e30]", "not PromQL"),
+        (" AND ".join("a" * 40), "it has 39 operators"),
+        ('a{b=~"\\\\pL{200}"}', "takes long to compile"),
+        ("a{b=~`x{3}`}", "takes long to compile"),
+        ("a{" + ",".join(f'b{n}=~"x"' for n in range(17)) + "}", "it has 17 regular expressions, of at most 16"),
     ],
 )
 def test_what_is_no_query(query: str, why: str) -> None:
     assert why in problem(query)
+
+
+def test_a_query_that_grows_with_its_pods_has_an_end() -> None:
+    pods = tuple(f"llama-canary-{number}" for number in range(40))
+    query = "a{" + "{{new}}," * 500 + "}"
+    with pytest.raises(NotPromQL, match="of at most 16384"):
+        expanded(query, Places("team", pods, (), 60))
 
 
 def test_a_query_of_the_page_is_none() -> None:

@@ -24,7 +24,7 @@ from rollout_lws.controller.prometheus_client import PrometheusClient
 from rollout_lws.controller.prometheus_sources import PrometheusFigures, PrometheusQueries
 from rollout_lws.controller.rounds import Measuring
 from rollout_lws.kube.client import Client
-from rollout_lws.origins import Origin
+from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.prometheus.scrapes import Prometheus, ScrapedPod, samples_query
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question, Stored
@@ -126,9 +126,8 @@ async def _scrapes(url: str, count: int) -> None:
 
 @asynccontextmanager
 async def asking(url: str) -> AsyncIterator[PrometheusClient]:
-    origin = Origin.of(url)
-    assert origin is not None
-    client = PrometheusClient(Client(FakeTransport()), _Clock(), {origin}, url)
+    allowed = [Allowed.parse(url, "--prometheus")]
+    client = PrometheusClient(Client(FakeTransport()), _Clock(), allowed, url)
     try:
         yield client
     finally:

@@ -43,18 +43,22 @@ def _judged(stage: GateStage) -> Callable[[Draft, CurrentStep], tuple[Draft, Ans
 
 
 def _passed_by(d: Draft, stage: GateStage, before: tuple[GateRecord, ...]) -> Draft:
-    """A user goes on without them; the action is on record with its actor."""
+    """A user goes on without them, which is told once; the action is on record with its actor."""
     left = [each.name for each in before if each.result not in _LEFT]
-    d = with_records(d, stage, before)
+    passed = {"result": GateResult.SKIPPED, "finished_at": d.now, "message": "the step was left without it"}
+    after = tuple(with_fields(each, **passed) if each.name in left else each for each in before)
+    d = with_records(d, stage, after)
     return d.event(EventReason.GATE_SKIPPED, f"the step ends without {_named(left)}") if left else d
 
 
 def _looked(
     d: Draft, stage: GateStage, before: tuple[GateRecord, ...]
 ) -> tuple[Draft, dict[str, Running], tuple[GateRecord, ...]]:
-    """Those that run on, by name, and all records with the results that are there now."""
+    """Those that run on, by name, and all records with the results that are there now. If one has failed, nothing is
+    begun for the others.
+    """
     running: dict[str, Running] = {}
-    after = []
+    given, after = d, []
     for gate, record in zip(planned(d, stage), before, strict=True):
         if record.result is not None:
             after.append(record)
@@ -67,7 +71,8 @@ def _looked(
             case Ended():
                 ended = {"result": judged.result, "finished_at": d.now, "message": judged.message, **judged.shown}
                 after.append(with_fields(record, **ended))
-    return d, running, tuple(after)
+    failed = any(each.result is GateResult.FAILED for each in after)
+    return given if failed else d, running, tuple(after)
 
 
 def _told(d: Draft, record: GateRecord) -> Draft:

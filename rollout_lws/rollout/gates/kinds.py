@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from rollout_lws.api import GateRecord, GateResult, StepGate
@@ -33,6 +33,23 @@ class Running:
 
 
 Judged: TypeAlias = Ended | Running
+
+#: Seconds after a deadline in which figures up to it come in: at most so many where some do not come, and in any case.
+_LATE, _LATEST = timedelta(seconds=60), timedelta(seconds=600)
+
+
+def is_over(d: Draft, deadline: datetime, last: float, *, unread: bool) -> bool:
+    """Whether the time of a gate with figures is over: once those up to its ``deadline`` are there (``last`` is the
+    epoch second of the latest), or do not come.
+    """
+    late = d.now - deadline
+    return late >= timedelta() and (last >= deadline.timestamp() or (unread and late >= _LATE) or late >= _LATEST)
+
+
+def looks_again(d: Draft, deadline: datetime) -> datetime:
+    """When the gate's time may be over next."""
+    moments = (deadline, deadline + _LATE, deadline + _LATEST)
+    return next((each for each in moments if each > d.now), moments[-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,42 +12,43 @@ from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import figures
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again
+from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
     stable = metrics_of_stable(d) if _criterion(d, gate).compared else ()
-    return Wanted(measurements=(Measurement(_question(d, gate, record), metrics_of_new(d), stable),))
+    return Wanted(measurements=(Measurement(_asked(d, gate, record), metrics_of_new(d), stable),))
 
 
 def _criterion(d: Draft, gate: StepGate) -> Criterion:
     return criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
 
 
-def _question(d: Draft, gate: StepGate, record: GateRecord) -> Question:
+def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
     source, asks = d.o.rollout.spec.strategy.source, _criterion(d, gate)
     match source.from_:
         case FigureSource.PODS:
-            return Question(gate.name, record.since or d.now, asks)
+            return question(d, gate, record, asks)
         case FigureSource.PROMETHEUS:
-            return Question(gate.name, record.since or d.now, Stored(asks, prometheus(source)))
+            return question(d, gate, record, Stored(asks, prometheus(source)))
         case unknown:
             assert_never(unknown)
 
 
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
-    trial = d.o.answers.get(_question(d, gate, record))
+    trial = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(trial, Trial):
         # The first round is on its way.
         return d, Running()
     # From the first figures, since a controller that was restarted begins anew with them.
     deadline = datetime.fromtimestamp(trial.began, UTC) + timedelta(seconds=gate.deadline)
-    if deadline <= d.now:
+    if is_over(d, deadline, trial.last, unread=bool(trial.unread)):
         trial = trial.ended()
     match trial.verdict:
         case None:
-            return d, Running(deadline, figures.lost([trial], figures.pods(d)))
+            return d, Running(looks_again(d, deadline), figures.lost([trial], figures.pods(d)))
         case Verdict.PASSED:
             result = GateResult.PASSED
         case Verdict.FAILED:

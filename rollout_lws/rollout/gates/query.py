@@ -13,34 +13,35 @@ from rollout_lws.prometheus.poll import Poll
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.figures import digits
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again
+from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
 #: Characters of a query that a status keeps.
 _LONGEST = 1024
 
 
-def _question(d: Draft, gate: StepGate, record: GateRecord) -> Question:
+def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
     asks = query(cast(QueryGate, gate.query), gate, d.o.rollout.spec.strategy.source)
-    return Question(gate.name, record.since or d.now, asks)
+    return question(d, gate, record, asks)
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
-    measurement = Measurement(_question(d, gate, record), metrics_of_new(d), metrics_of_stable(d))
+    measurement = Measurement(_asked(d, gate, record), metrics_of_new(d), metrics_of_stable(d))
     return Wanted(measurements=(measurement,))
 
 
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
-    poll = d.o.answers.get(_question(d, gate, record))
+    poll = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(poll, Poll):
         # The first answer is on its way.
         return d, Running()
     deadline = datetime.fromtimestamp(poll.began, UTC) + timedelta(seconds=gate.deadline)
-    if deadline <= d.now:
+    if is_over(d, deadline, poll.last, unread=bool(poll.trouble)):
         poll = poll.ended()
     match poll.verdict:
         case None:
-            return d, Running(deadline, poll.trouble)
+            return d, Running(looks_again(d, deadline), poll.lasting)
         case Verdict.PASSED:
             result = GateResult.PASSED
         case Verdict.FAILED:

@@ -105,10 +105,12 @@ class _Judged:
     def of(cls, group: Group, pod: Pod, heard: Heard | None, seconds: int) -> _Judged:
         if heard is None:
             return cls(group, pod)
-        if heard.is_silent:
-            # Nothing runs any more in a pod that neither answers nor is ready. One that is may only be out of reach.
+        if heard.is_unknown:
+            # Nothing runs any more in a pod that neither answers nor is ready. One that is ready may only be out of
+            # reach, and one that answers, if not with figures, may work.
             until = datetime.fromtimestamp(heard.at, UTC) + timedelta(seconds=seconds)
-            return cls(group, pod, heard.is_idle or not pod.is_ready, until=until, why=heard.trouble)
+            ended = heard.is_silent and not pod.is_ready
+            return cls(group, pod, heard.is_idle or ended, until=until, why=heard.trouble)
         return cls(group, pod, heard.is_idle, works=not heard.idle and heard.answered)
 
     def done(self, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rollout_lws.api import TrafficRecord
 from rollout_lws.api.base import tallied
+from rollout_lws.api.words import DrainUntil
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.recent_writes import written_lately
@@ -249,7 +250,7 @@ def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, R
         return d, pinned
     given_at = (d.status.traffic or record).since
     # Requests may still be running in ready groups even if their Service is gone.
-    if given_at is None or not d.new_ready:
+    if given_at is None or not _works(d):
         return d, DONE
     return awaited(*drained(d, given_at, _leaving(d, going)))
 
@@ -268,9 +269,17 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
     if not taken.done:
         return set_traffic(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
     given_at = d.status.traffic.since if d.status.traffic else None
-    if given_at is None or not d.new_ready:
+    if given_at is None or not _works(d):
         return d, DONE
     return awaited(*drained(d, given_at, _leaving(d)))
+
+
+def _works(d: Draft) -> bool:
+    """Whether requests may still run on the new version. A group that is not ready may be busy, which its engine tells
+    where it is asked.
+    """
+    asked = settings(d)
+    return bool(d.new_ready) or (asked is not None and asked.draining.until is DrainUntil.IDLE)
 
 
 def _leaving(d: Draft, going: tuple[Group, ...] | None = None) -> Leaving:

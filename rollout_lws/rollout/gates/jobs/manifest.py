@@ -17,7 +17,7 @@ from rollout_lws.targets.version import short_hash
 Object = dict[str, Any]
 
 #: Longest name of a Job: its pods carry it in a label.
-NAME_BUDGET = 63
+NAME_BUDGET = 52
 _LONGEST_LABEL = 63
 #: The end of a container's log becomes its last words, if it fails without a termination message. The API server fills
 #: in File where a CronJob says nothing of it, so that this replaces File, of which it takes nothing away.
@@ -88,5 +88,6 @@ def _told(container: Object, told: Mapping[str, str]) -> Object:
     """A container with the environment; a variable that the template sets itself stays as it is."""
     own = container.get("env") or []
     known = {each["name"] for each in own}
-    added = [{"name": name, "value": value} for name, value in told.items() if name not in known]
+    # A dollar sign would begin a reference to another variable, the value of a Secret for one.
+    added = [{"name": name, "value": value.replace("$", "$$")} for name, value in told.items() if name not in known]
     return {**container, "terminationMessagePolicy": _LOGS, "env": [*added, *own]}

@@ -22,7 +22,7 @@ WORDS_LIMIT = 256
 #: A Job's end and its pods' come by different watches: for so long after the one the other is waited for.
 SETTLED_SECONDS = 5
 #: Reasons of containers that did not end by themselves, or never began.
-_NOT_BY_ITSELF = frozenset({"OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown"})
+_NOT_BY_ITSELF = frozenset({"OOMKilled", "ContainerCannotRun", "StartError", "ContainerStatusUnknown", "Unknown"})
 _DEADLINE = "DeadlineExceeded"
 
 
@@ -92,6 +92,9 @@ def _own_failures(pod: Pod) -> Iterator[str]:
     """Containers of the pod that ended with an error by themselves, each with its last words."""
     if disrupted(pod) or pod.status.reason:
         # Evicted, preempted, turned away by its node, cut short by its deadline.
+        return
+    if _cause(pod):
+        # Of a container that was killed; others of the pod, sidecars among them, end with it.
         return
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         # A container that ends with its deleted pod has not failed; what it did before counts.

@@ -236,7 +236,7 @@ def test_no_answer_takes_long_to_look_at(text: str) -> None:
         read(Signal.REQUEST_LATENCY, parse(text, asked))
     except NotAnExposition as error:
         assert "more than" in str(error)
-    assert thread_time() - began < 0.25
+    assert thread_time() - began < 0.6
 
 
 def test_what_is_not_asked_for_is_not_read() -> None:

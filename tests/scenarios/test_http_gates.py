@@ -256,7 +256,7 @@ async def test_paused_it_is_asked_on_and_nothing_is_decided(world: MeasuredWorld
 async def test_nothing_is_written_while_answers_are_the_same(world: MeasuredWorld) -> None:
     await released(world, COLD, WARM_UP)
     await world.until_state("Analyzing")
-    await world.until(lambda: "answered 503" in world.status["message"])
+    await world.until(lambda: "is not reached by the API server" in world.status["message"])
     before = len(world.writes)
     await world.sleep(60)
     assert len(world.writes) == before
@@ -329,6 +329,6 @@ async def test_an_api_server_that_cannot_reach_a_pod_is_no_verdict(world: Measur
     create_board(world, YES)
     world.faults.refuse(503, "create", "pods/proxy", count=None)
     await released(world, {}, BOARD, routed=False)
-    await world.until(lambda: "answered 503" in world.status.get("message", ""))
+    await world.until(lambda: "is not reached by the API server" in world.status.get("message", ""))
     world.faults.restore()
     await world.until_state("Healthy", 3600)

@@ -101,7 +101,7 @@ class HttpGate(Model):
 
 
 class JobGate(Model):
-    """A Job that decides: it passes when the Job is complete, and fails when the Job does."""
+    """A Job that decides: it passes when the Job is complete, and fails when a container of it ends with an error."""
 
     from_cron_job: CronJobName
     """Name of the CronJob in the Rollout's namespace from whose template the Job is made; it may be suspended."""
@@ -127,7 +127,7 @@ class StepGate(Model):
     job: JobGate | None = None
     """A Job of your own."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
-    """Seconds, at least, of which a metric's figures come, from when the step's traffic is routed; 300 by default."""
+    """Seconds, at least, of which figures (metric, query) come, from when the step's traffic is routed; 300 by default."""
     deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
     """Seconds after which a gate without a verdict waits for a user; by default twice the window of figures, 600 of a
     request, 3600 of a Job.

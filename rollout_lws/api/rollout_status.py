@@ -513,7 +513,7 @@ class RolloutStatus(Model):
     step: StepRecord | None = None
     """The step that is on."""
     gates: Annotated[tuple[GateRecord, ...], Field(max_length=64)] = ()
-    """Gates of the step that is on, once its traffic is routed; the last step's until another release begins."""
+    """Gates of the step that is on, once they are asked; the last step's until another release begins."""
     gate_jobs: Annotated[tuple[GateJobRecord, ...], Field(max_length=64)] = ()
     """Jobs of gates, those of earlier steps and attempts too; they are deleted when another release begins."""
     finalising: FinalisingRecord | None = None

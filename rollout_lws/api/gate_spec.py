@@ -127,7 +127,9 @@ class StepGate(Model):
     job: JobGate | None = None
     """A Job of your own."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
-    """Seconds, at least, of which figures (metric, query) come, from when the step's traffic is routed; 300 by default."""
+    """Seconds, at least, of which the figures of a metric or query come, from when the step's traffic is routed; 300 by
+    default.
+    """
     deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
     """Seconds after which a gate without a verdict waits for a user; by default twice the window of figures, 600 of a
     request, 3600 of a Job.

@@ -145,6 +145,7 @@ async def test_idle_groups_go_after_ten_seconds(world: Drains, way: Way) -> None
     assert GRACE + 5 <= await gone(world, way, 60) <= 10 + SLACK
 
 
+@pytest.mark.one_in(3)
 @EVERY_WAY
 async def test_a_stream_of_twenty_minutes_is_waited_for(world: Drains, way: Way) -> None:
     await released(world, way)
@@ -178,6 +179,7 @@ async def test_a_ready_pod_that_cannot_be_scraped_gets_the_fixed_time(world: Dra
     assert GRACE + DRAIN <= await gone(world, way, 60) <= GRACE + DRAIN + SLACK
 
 
+@pytest.mark.one_in(3)
 @EVERY_WAY
 async def test_a_controller_that_was_restarted_asks_again_before_anything_goes(world: Drains, way: Way) -> None:
     await released(world, way)

@@ -256,7 +256,7 @@ async def test_paused_it_is_asked_on_and_nothing_is_decided(world: MeasuredWorld
 async def test_nothing_is_written_while_answers_are_the_same(world: MeasuredWorld) -> None:
     await released(world, COLD, WARM_UP)
     await world.until_state("Analyzing")
-    await world.until(lambda: "is not reached by the API server" in world.status["message"])
+    await world.until(lambda: "answered 503" in world.status["message"])
     before = len(world.writes)
     await world.sleep(60)
     assert len(world.writes) == before

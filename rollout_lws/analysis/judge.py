@@ -11,7 +11,7 @@ from typing import assert_never
 from rollout_lws.analysis import compared, looks
 from rollout_lws.analysis.criterion import Criterion, Figures, Look
 from rollout_lws.analysis.kinds import Measure
-from rollout_lws.analysis.ledger import Ledger
+from rollout_lws.analysis.ledger import Key, Ledger
 from rollout_lws.analysis.readings import Counts, Histogram, Level, Reading, Work
 from rollout_lws.analysis.shares import Share, both_unlucky, share
 
@@ -224,7 +224,7 @@ def _stall(criterion: Criterion, new: Ledger) -> Look:
 
 def _slices(ledger: Ledger, count: _Count) -> Iterable[list[tuple[float, float]]]:
     """Bad and all requests of each pod's slices."""
-    by_pod: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    by_pod: dict[Key, list[tuple[float, float]]] = defaultdict(list)
     for each in ledger.slices:
         by_pod[each.pod] += [count(each.more)]
     return by_pod.values()

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import NamedTuple, TypeAlias
 
 from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Reading, Same, Trouble, Work
 
@@ -22,11 +23,22 @@ MOST_SLICES = 256
 LASTING = 60.0
 
 
+class Server(NamedTuple):
+    """One of several servers of a pod, by the pod's uid and the server's address."""
+
+    pod: str
+    address: str
+
+
+#: What counts for itself: a pod by its uid, or one of its servers.
+Key: TypeAlias = str | Server
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """What came to a pod's counters between two readings."""
 
-    pod: str
+    pod: Key
     more: Reading
 
 
@@ -63,14 +75,15 @@ class Seen:
 class Ledger:
     """``pods`` are those that the version has now, by uid; ``slices`` also those of pods that have gone."""
 
-    pods: Mapping[str, Seen] = field(default_factory=dict)
+    pods: Mapping[Key, Seen] = field(default_factory=dict)
     slices: tuple[Slice, ...] = ()
 
-    def after(self, now: float, reads: Mapping[str, Read], times: Mapping[str, float] | None = None) -> Ledger:
+    def after(self, now: float, reads: Mapping[Key, Read], times: Mapping[Key, float] | None = None) -> Ledger:
         """With one round of readings, of all pods that the version has now; ``times`` are those of readings that are
         older than ``now``.
         """
-        pods, more, at = {}, [], times or {}
+        pods: dict[Key, Seen] = {}
+        more, at = [], times or {}
         for pod, read in reads.items():
             before = self.pods.get(pod, Seen())
             if isinstance(read, Same):
@@ -88,11 +101,11 @@ class Ledger:
                 more.append(Slice(pod, came))
         return Ledger(pods, _fewer((*self.slices, *more)))
 
-    def troubles(self) -> dict[str, str]:
+    def troubles(self) -> dict[Key, str]:
         """Pods that the last round could not read, and why."""
         return {pod: seen.unread.why for pod, seen in self.pods.items() if seen.unread is not None}
 
-    def unread(self, now: float) -> dict[str, Unread]:
+    def unread(self, now: float) -> dict[Key, Unread]:
         """Pods that could not be read for LASTING seconds."""
         found = ((pod, seen.unread) for pod, seen in self.pods.items())
         return {pod: each for pod, each in found if each is not None and now - each.since >= LASTING}
@@ -153,7 +166,7 @@ def _fewer(slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
 
 
 def _halved(slices: Iterable[Slice]) -> Iterable[Slice]:
-    by_pod: dict[str, list[Slice]] = defaultdict(list)
+    by_pod: dict[Key, list[Slice]] = defaultdict(list)
     for each in slices:
         by_pod[each.pod] += [each]
     for of_pod in by_pod.values():

@@ -13,7 +13,7 @@ from typing import assert_never
 from rollout_lws.analysis import judge, looks
 from rollout_lws.analysis.criterion import Criterion, Figures, Look, Verdict
 from rollout_lws.analysis.kinds import Measure
-from rollout_lws.analysis.ledger import Ledger, Unread
+from rollout_lws.analysis.ledger import Key, Ledger, Unread
 from rollout_lws.analysis.readings import Read, Trouble
 
 
@@ -32,7 +32,7 @@ class Trial:
     looked: int = 0
     verdict: Verdict | None = None
     figures: Figures = field(default_factory=Figures)
-    lost: tuple[str, Unread] | None = None
+    lost: tuple[Key, Unread] | None = None
 
     @classmethod
     def at(cls, now: float, criterion: Criterion) -> Trial:
@@ -40,7 +40,7 @@ class Trial:
         return cls(criterion, now, now)
 
     def after(
-        self, now: float, new: Mapping[str, Read], stable: Mapping[str, Read], times: Mapping[str, float] | None = None
+        self, now: float, new: Mapping[Key, Read], stable: Mapping[Key, Read], times: Mapping[Key, float] | None = None
     ) -> Trial:
         """With one round of readings of all pods that both versions have now, by uid; ``times`` are those of readings
         that are older than ``now``.
@@ -51,7 +51,7 @@ class Trial:
         counted = replace(self, last=now, new=ours, stable=theirs)
         return replace(counted, lost=counted._lost(now))._looked()
 
-    def missed(self, now: float, why: str, new: Iterable[str], stable: Iterable[str]) -> Trial:
+    def missed(self, now: float, why: str, new: Iterable[Key], stable: Iterable[Key]) -> Trial:
         """With a round that could not be read of any pod, and is read later."""
         if self.verdict is not None:
             return self
@@ -76,11 +76,11 @@ class Trial:
         return self.last - self.began >= self.criterion.window
 
     @property
-    def unread(self) -> dict[str, str]:
+    def unread(self) -> dict[Key, str]:
         """Pods that the last round could not read, and why."""
         return {**(self.stable.troubles() if self.criterion.compared else {}), **self.new.troubles()}
 
-    def _lost(self, now: float) -> tuple[str, Unread] | None:
+    def _lost(self, now: float) -> tuple[Key, Unread] | None:
         """The one that is lost stays so until all can be read: which are, changes from round to round."""
         stable = self.stable.unread(now) if self.criterion.compared else {}
         unread = {**stable, **self.new.unread(now)}
@@ -89,7 +89,7 @@ class Trial:
         before = self.lost
         if before is not None and before[0] in {*self.new.pods, *self.stable.pods}:
             return before[0], unread.get(*before)
-        return min(unread.items(), key=lambda each: (each[1].since, each[0]))
+        return min(unread.items(), key=lambda each: (each[1].since, str(each[0])))
 
     @property
     def _complete(self) -> bool:

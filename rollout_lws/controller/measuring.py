@@ -12,6 +12,7 @@ from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.exposition import NotAnExposition, parse
 from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.analysis.ledger import Key
 from rollout_lws.analysis.readings import Exposition, Read, Trouble
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
@@ -145,9 +146,11 @@ def _tried(
     answers: Mapping[Endpoint, Mapping[_Reader[Read], Read]],
 ) -> Fold:
     figure = _Figure(criterion.signal, criterion.engine)
-    new, stable = (
-        {endpoint.uid: answers[endpoint][figure] for endpoint in side} for side in (measurement.new, measurement.stable)
-    )
+
+    def reads(side: tuple[Endpoint, ...]) -> dict[Key, Read]:
+        return {endpoint.uid: answers[endpoint][figure] for endpoint in side}
+
+    new, stable = reads(measurement.new), reads(measurement.stable)
 
     def fold(before: Answered | None, now: float) -> Answered:
         trial = before if isinstance(before, Trial) else Trial.at(now, criterion)

@@ -11,6 +11,7 @@ from math import ceil
 
 from rollout_lws.analysis import looks
 from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.readings import Exposition, Read
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
@@ -167,21 +168,21 @@ def _reader(criterion: Criterion) -> Callable[[Exposition], Read]:
     return lambda answer: read(criterion.signal, answer, criterion.engine)
 
 
-def _seen(trial: Trial) -> dict[str, float]:
+def _seen(trial: Trial) -> dict[Key, float]:
     """When the last sample of each pod was scraped."""
     pods = {**trial.new.pods, **trial.stable.pods}
     return {pod: seen.at for pod, seen in pods.items() if seen.read is not None}
 
 
 def _missed(measurement: Measurement, trial: Trial, now: float, why: str) -> Trial:
-    known = {*trial.new.pods, *trial.stable.pods}
+    servers: dict[str, list[Key]] = defaultdict(list)
+    for key in {*trial.new.pods, *trial.stable.pods}:
+        servers[key.pod if isinstance(key, Server) else key].append(key)
 
-    def servers(side: Sequence[Endpoint]) -> list[str]:
-        """As they are known so far."""
-        keys = ([key for key in known if key.partition(" ")[0] == each.uid] or [each.uid] for each in side)
-        return [key for of_one in keys for key in of_one]
+    def known(side: Sequence[Endpoint]) -> list[Key]:
+        return [key for each in side for key in servers[each.uid] or [each.uid]]
 
-    return trial.missed(now, why, servers(measurement.new), servers(measurement.stable))
+    return trial.missed(now, why, known(measurement.new), known(measurement.stable))
 
 
 class PrometheusQueries:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.readings import Exposition, Read, Same, Sample, Trouble
 from rollout_lws.prometheus.promql import selector
 
@@ -53,9 +54,9 @@ class ScrapedPod:
     since: float
 
 
-def _seen_of(pod: ScrapedPod, seen: Mapping[str, float]) -> set[str]:
+def _seen_of(pod: ScrapedPod, seen: Mapping[Key, float]) -> set[str]:
     """Servers of the pod that were read before: one that is gone is missed."""
-    return {key.partition(" ")[2] for key in seen if key.startswith(f"{pod.uid} ")}
+    return {key.address for key in seen if isinstance(key, Server) and key.pod == pod.uid}
 
 
 def samples_query(
@@ -143,21 +144,21 @@ def reads_at(
     tick: float,
     pods: Iterable[ScrapedPod],
     known: Scrapes,
-    seen: Mapping[str, float],
+    seen: Mapping[Key, float],
     read: Callable[[Exposition], Read],
-) -> tuple[dict[str, Read], dict[str, float]]:
+) -> tuple[dict[Key, Read], dict[Key, float]]:
     """What was last scraped of each pod that there was at ``tick``, and when that was. ``seen`` is when what was read
     before had been scraped: what is not newer is the same. A pod with several servers counts as several.
     """
-    reads: dict[str, Read] = {}
-    times: dict[str, float] = {}
+    reads: dict[Key, Read] = {}
+    times: dict[Key, float] = {}
     for pod in pods:
         if pod.since > tick:
             continue
         found_now = known.get(pod.name, {})
         for instance in sorted({*found_now, *_seen_of(pod, seen)}) or [""]:
             found = found_now.get(instance, {})
-            key = f"{pod.uid} {instance}" if instance else pod.uid
+            key: Key = Server(pod.uid, instance) if instance else pod.uid
             earlier = max(seen.get(key, 0.0), pod.since)
             at = max((time for time in found if earlier < time <= tick), default=None)
             if at is not None:

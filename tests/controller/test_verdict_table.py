@@ -411,6 +411,7 @@ async def test_what_is_missing_is_no_verdict(name: str, source: str) -> None:
             assert row.because in told
         elif row.because not in TOLD_ALIKE:
             assert "Prometheus has no samples of it" in told
+            assert "uid-" not in told, "pods are told by their names"
         if row.verdict is PASSED and source == "pods":
             assert rounds >= row.restarted + WINDOW, "a version passes when it was watched for the whole window"
         elif verdict is PASSED:

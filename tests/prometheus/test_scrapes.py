@@ -6,11 +6,13 @@ import promql_parser
 import pytest
 
 from rollout_lws.analysis.kinds import Signal
+from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.readings import Exposition, Histogram, Level, Nothing, Read, Same, Trouble
 from rollout_lws.analysis.signals import SOURCES, families, read
 from rollout_lws.prometheus.scrapes import STALE, Prometheus, ScrapedPod, Series, reads_at, samples_query, scrapes
 
 SERVER = Prometheus(matchers=(("cluster", "eu"),))
+UID = Server("uid", "i")
 WAITING, RUNNING = "vllm:num_requests_waiting", "vllm:num_requests_running"
 
 
@@ -24,23 +26,23 @@ def queue(answer: Exposition) -> Read:
 
 def reads(
     tick: float, *found: Series, since: float = 0.0, seen: float | None = None
-) -> tuple[dict[str, Read], dict[str, float]]:
+) -> tuple[dict[Key, Read], dict[Key, float]]:
     pods = [ScrapedPod("uid", "p", since)]
-    return reads_at(tick, pods, scrapes(SERVER, found, {}), {} if seen is None else {"uid i": seen}, queue)
+    return reads_at(tick, pods, scrapes(SERVER, found, {}), {} if seen is None else {UID: seen}, queue)
 
 
 def test_the_last_scrape_counts_at_its_own_time() -> None:
-    assert reads(30.0, series("p", (10, 1), (25, 7), (40, 9))) == ({"uid i": Level(7)}, {"uid i": 25})
+    assert reads(30.0, series("p", (10, 1), (25, 7), (40, 9))) == ({UID: Level(7)}, {UID: 25})
 
 
 @pytest.mark.parametrize(
     ("tick", "since", "seen", "expected"),
     [
-        (30.0, 0.0, 25.0, {"uid i": Same()}),  # nothing newer
-        (30.0, 26.0, None, {"uid i": Same()}),  # another pod's of that name
+        (30.0, 0.0, 25.0, {UID: Same()}),  # nothing newer
+        (30.0, 26.0, None, {UID: Same()}),  # another pod's of that name
         (30.0, 31.0, None, {}),  # it was not ready yet
-        (26.0 + STALE, 0.0, 25.0, {"uid i": Trouble("Prometheus has no samples of it: is it scraped?")}),
-        (25.0 + STALE, 0.0, 25.0, {"uid i": Same()}),
+        (26.0 + STALE, 0.0, 25.0, {UID: Trouble("Prometheus has no samples of it: is it scraped?")}),
+        (25.0 + STALE, 0.0, 25.0, {UID: Same()}),
     ],
 )
 def test_what_is_not_new(tick: float, since: float, seen: float | None, expected: dict[str, Read]) -> None:
@@ -52,23 +54,23 @@ def test_a_server_that_counts_nothing_of_the_signal_says_nothing_and_another_one
         read(Signal.TIME_TO_FIRST_TOKEN, scrapes(SERVER, [series("p", (10, 1), name=RUNNING)], {})["p"]["i"][10])
         == Nothing()
     )  # type: ignore[arg-type]
-    assert isinstance(reads(30.0, series("p", (10, 1), name="up"))[0]["uid i"], Trouble)
+    assert isinstance(reads(30.0, series("p", (10, 1), name="up"))[0][UID], Trouble)
 
 
 def test_what_two_jobs_scrape_counts_once() -> None:
     found = (series("p", (10, 4), job="b"), series("p", (12, 4), job="a"))
-    assert reads(30.0, *found) == ({"uid i": Level(4)}, {"uid i": 10})
+    assert reads(30.0, *found) == ({UID: Level(4)}, {UID: 10})
 
 
 def test_two_servers_of_a_pod_count_for_themselves() -> None:
     """Read in turn one's counters would be taken for what came to the other's."""
     found = (series("p", (10, 4), instance="x:1"), series("p", (12, 6), instance="x:2"))
-    assert reads(30.0, *found)[0] == {"uid x:1": Level(4), "uid x:2": Level(6)}
+    assert reads(30.0, *found)[0] == {Server("uid", "x:1"): Level(4), Server("uid", "x:2"): Level(6)}
 
 
 def test_several_series_of_a_scrape_are_those_of_one_server() -> None:
     found = (series("p", (10, 4), engine="0"), series("p", (10, 6), engine="1"))
-    assert reads(30.0, *found)[0] == {"uid i": Level(10)}
+    assert reads(30.0, *found)[0] == {UID: Level(10)}
 
 
 FIRST = "vllm:time_to_first_token_seconds"
@@ -116,8 +118,11 @@ ONE_IS_MISSING = {"stop": ((10, 5), (25, 9), (40, 12), (55, 20)), "error": ((10,
 def test_a_server_that_is_gone_is_missed() -> None:
     pods = [ScrapedPod("uid", "p", 0.0)]
     known = scrapes(SERVER, [series("p", (200, 4), instance="x:1")], {})
-    found, _ = reads_at(210.0, pods, known, {"uid x:1": 195.0, "uid x:2": 30.0}, queue)
-    assert found == {"uid x:1": Level(4), "uid x:2": Trouble("Prometheus has no samples of it: is it scraped?")}
+    found, _ = reads_at(210.0, pods, known, {Server("uid", "x:1"): 195.0, Server("uid", "x:2"): 30.0}, queue)
+    assert found == {
+        Server("uid", "x:1"): Level(4),
+        Server("uid", "x:2"): Trouble("Prometheus has no samples of it: is it scraped?"),
+    }
 
 
 @pytest.mark.parametrize("signal", Signal)

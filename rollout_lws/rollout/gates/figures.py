@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from rollout_lws.analysis.criterion import Criterion, Figures, Verdict
 from rollout_lws.analysis.kinds import Measure, Signal, words
+from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api.base import tallied
 from rollout_lws.rollout.draft import Draft
@@ -48,7 +49,7 @@ def lost(trials: Iterable[Trial], names: Mapping[str, str]) -> str:
     each other sentence would be a write of the status.
     """
     found = [
-        (each.since, names.get(uid, uid), each.lasting) for uid, each in (trial.lost for trial in trials if trial.lost)
+        (each.since, _called(key, names), each.lasting) for key, each in (trial.lost for trial in trials if trial.lost)
     ]
     if not found:
         return ""
@@ -56,10 +57,17 @@ def lost(trials: Iterable[Trial], names: Mapping[str, str]) -> str:
     return f"pods cannot be read, {pod} first: {why or 'each time for another reason'}"
 
 
+def _called(key: Key, names: Mapping[str, str]) -> str:
+    """The name of a pod, and the address of a server that is one of its several."""
+    if isinstance(key, Server):
+        return f"{names.get(key.pod, key.pod)} ({key.address})"
+    return names.get(key, key)
+
+
 def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> str:
     """What has to come before anything can be said; "" if nothing is missing."""
     if trial.unread:
-        shown = [f"{names.get(uid, uid)}: {what}" for uid, what in sorted(trial.unread.items())]
+        shown = [f"{_called(key, names)}: {what}" for key, what in sorted(trial.unread.items(), key=str)]
         more = f" (and {len(shown) - _NAMED} more)" if len(shown) > _NAMED else ""
         return f"pods cannot be read: {'; '.join(shown[:_NAMED])}{more}"
     if not trial.new.pods:

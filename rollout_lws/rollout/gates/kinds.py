@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
+from rollout_lws.analysis.criterion import Verdict
 from rollout_lws.api import GateRecord, GateResult, StepGate
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
@@ -50,6 +51,19 @@ def looks_again(d: Draft, deadline: datetime) -> datetime:
     """When the gate's time may be over next."""
     moments = (deadline, deadline + _LATE, deadline + _LATEST)
     return next((each for each in moments if each > d.now), moments[-1])
+
+
+def result_of(verdict: Verdict, *, missing: bool) -> GateResult:
+    """The result of figures; without a verdict it is an Error if they are ``missing``."""
+    match verdict:
+        case Verdict.PASSED:
+            return GateResult.PASSED
+        case Verdict.FAILED:
+            return GateResult.FAILED
+        case Verdict.INCONCLUSIVE:
+            return GateResult.ERROR if missing else GateResult.INCONCLUSIVE
+        case unknown:
+            assert_never(unknown)
 
 
 @dataclass(frozen=True, slots=True)

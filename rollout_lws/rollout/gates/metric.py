@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import assert_never, cast
 
-from rollout_lws.analysis.criterion import Criterion, Verdict
+from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FigureSource, GateRecord, GateResult, MetricGate, StepGate
+from rollout_lws.api import FigureSource, GateRecord, MetricGate, StepGate
 from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import figures
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again
+from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again, result_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
@@ -46,15 +46,9 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     deadline = datetime.fromtimestamp(trial.began, UTC) + timedelta(seconds=gate.deadline)
     if is_over(d, deadline, trial.last, unread=bool(trial.unread)):
         trial = trial.ended()
-    match trial.verdict:
-        case None:
-            return d, Running(looks_again(d, deadline), figures.lost([trial], figures.pods(d)))
-        case Verdict.PASSED:
-            result = GateResult.PASSED
-        case Verdict.FAILED:
-            result = GateResult.FAILED
-        case Verdict.INCONCLUSIVE:
-            result = GateResult.ERROR if trial.unread or trial.new.silent() else GateResult.INCONCLUSIVE
+    if trial.verdict is None:
+        return d, Running(looks_again(d, deadline), figures.lost([trial], figures.pods(d)))
+    result = result_of(trial.verdict, missing=bool(trial.unread) or trial.new.silent())
     told = figures.why(trial.criterion, trial, figures.pods(d))
     return d, Ended(result, told, figures.values(trial.criterion, trial.figures))
 

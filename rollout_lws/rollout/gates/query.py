@@ -5,15 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from rollout_lws.analysis.criterion import Verdict
-from rollout_lws.api import GateRecord, GateResult, QueryGate, StepGate
+from rollout_lws.api import GateRecord, QueryGate, StepGate
 from rollout_lws.api.base import tallied
 from rollout_lws.api.gate_rules import query
 from rollout_lws.prometheus.poll import Poll
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.figures import digits
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again
+from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again, result_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
@@ -39,15 +38,9 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     deadline = datetime.fromtimestamp(poll.began, UTC) + timedelta(seconds=gate.deadline)
     if is_over(d, deadline, poll.last, unread=bool(poll.trouble)):
         poll = poll.ended()
-    match poll.verdict:
-        case None:
-            return d, Running(looks_again(d, deadline), poll.lasting)
-        case Verdict.PASSED:
-            result = GateResult.PASSED
-        case Verdict.FAILED:
-            result = GateResult.FAILED
-        case Verdict.INCONCLUSIVE:
-            result = GateResult.ERROR if poll.trouble or poll.answer is None else GateResult.INCONCLUSIVE
+    if poll.verdict is None:
+        return d, Running(looks_again(d, deadline), poll.lasting)
+    result = result_of(poll.verdict, missing=bool(poll.trouble) or poll.answer is None)
     return d, Ended(result, _why(poll), _shown(poll))
 
 

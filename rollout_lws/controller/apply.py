@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.kube.client import understood
+from rollout_lws.logs import fields
 from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Live, Patch, Replace, Write

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
 from rollout_lws.controller.on_demand_watches import OnDemandWatches
-from rollout_lws.controller.rounds import Measuring
+from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, EndpointSlice, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout

@@ -12,33 +12,32 @@ from typing import Any
 
 from rollout_lws.api import Phase
 from rollout_lws.api.resources import keys, rollouts
+from rollout_lws.clock import Clock
 from rollout_lws.controller.cached_world import CachedWorld
-from rollout_lws.controller.calling import HttpCalls, PodCaller, ProxyCaller
-from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers
-from rollout_lws.controller.measuring import PodFigures, PodWork
 from rollout_lws.controller.on_demand_watches import (
     EXPLAINING,
     OPT_IN,
     OnDemandWatches,
-    end,
     job_pods_of,
     kind_of,
     pods_of,
     slices_of,
 )
-from rollout_lws.controller.prometheus_client import PrometheusClient
-from rollout_lws.controller.prometheus_sources import PrometheusFigures, PrometheusQueries
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.rounds import Measuring, Source
-from rollout_lws.controller.scraping import PodScraper, ProxyScraper
 from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck
 from rollout_lws.controller.startup_metrics import StartupMetrics
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
+from rollout_lws.measuring.calling import HttpCalls, PodCaller, ProxyCaller
+from rollout_lws.measuring.pods import PodFigures, PodWork
+from rollout_lws.measuring.prometheus_client import PrometheusClient
+from rollout_lws.measuring.prometheus_sources import PrometheusFigures, PrometheusQueries
+from rollout_lws.measuring.rounds import Measuring, Source
+from rollout_lws.measuring.scraping import PodScraper, ProxyScraper
 from rollout_lws.metrics import Metrics
 from rollout_lws.metrics.glance import glance
 from rollout_lws.objects.permissions import allow
@@ -57,6 +56,7 @@ from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
 from rollout_lws.targets.target import Target
+from rollout_lws.tasks import end
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds that are watched namespace-wide while some release needs them.

@@ -7,7 +7,7 @@ only during a release.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
@@ -32,6 +32,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import SERVICE_NAME, EndpointSlice, Pod
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, stored_object
 from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
+from rollout_lws.tasks import end
 
 Key: TypeAlias = tuple[str, str]
 #: Namespace, and the name of what the watch belongs to: an LWS, a Service, a Job, or "" for the namespace as a whole.
@@ -201,11 +202,3 @@ class OnDemandWatches(Generic[T]):
         watches, self._watches = [*self._watches.values()], {}
         self._wanted.clear()
         await end([watch.task for watch in watches])
-
-
-async def end(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel all and wait for their end; a cancellation of the caller meanwhile is raised to it."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)

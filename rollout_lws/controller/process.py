@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rollout_lws import logs
 from rollout_lws.api.resources import keys
-from rollout_lws.controller import health, logs
-from rollout_lws.controller.clock import WallClock
+from rollout_lws.clock import WallClock
+from rollout_lws.controller import health
 from rollout_lws.controller.controller import Controller
 from rollout_lws.controller.health import Readiness
-from rollout_lws.controller.logs import fields
 from rollout_lws.controller.self_metrics import stuck
 from rollout_lws.errors import UsageError
 from rollout_lws.kube.client import Client
@@ -29,6 +29,7 @@ from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
+from rollout_lws.logs import fields
 from rollout_lws.metrics import Metrics
 from rollout_lws.settings import DEFAULT_GUARD, Election, Guard, Settings
 

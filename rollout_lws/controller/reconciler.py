@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from rollout_lws.api.resources import Keys, rollouts
+from rollout_lws.clock import Clock
 from rollout_lws.controller import apply
-from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.logs import fields
 from rollout_lws.controller.write_failures import WriteFailures
 from rollout_lws.errors import Unreadable
+from rollout_lws.logs import fields
 from rollout_lws.metrics import Metrics, transitions
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from rollout_lws.controller.clock import Clock
+from rollout_lws.clock import Clock
 from rollout_lws.controller.informers import OF_LWS, Informers, place
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.workload.groups import group_of

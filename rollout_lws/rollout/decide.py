@@ -13,7 +13,7 @@ from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Decision, FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState
-from rollout_lws.rollout.gates.jobs import upkeep
+from rollout_lws.rollout.gates.kinds.jobs import upkeep
 from rollout_lws.rollout.groups import kueue_admission, multikueue
 from rollout_lws.rollout.lifecycle import (
     actions,

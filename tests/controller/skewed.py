@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from rollout_lws.cli.main import main
+from rollout_lws.clock import WallClock
 from rollout_lws.controller import process
-from rollout_lws.controller.clock import WallClock
 from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence, elapsed
 

@@ -17,12 +17,12 @@ from rollout_lws.analysis.calls import LONGEST, Call, Calls, Said
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.calling import OF_ONE, HttpCalls, NoAnswer, PodCaller, ProxyCaller, Target
-from rollout_lws.controller.measuring import PodFigures
-from rollout_lws.controller.rounds import Measuring
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import Relay, TooLong
+from rollout_lws.measuring.calling import OF_ONE, HttpCalls, NoAnswer, PodCaller, ProxyCaller, Target
+from rollout_lws.measuring.pods import PodFigures
+from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES, Resource
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
 from rollout_lws.settings import SCRAPE_EVERY

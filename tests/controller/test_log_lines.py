@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from rollout_lws.controller import logs
+from rollout_lws import logs
 
 HOSTILE = 'died\n2026-01-01T00:00:00.000Z INFO all is well\r\x1b[2J\u2028 a="b"'
 

@@ -12,9 +12,9 @@ import pytest
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Signal
-from rollout_lws.controller.measuring import AT_ONCE, AT_ONCE_OF_ONE, PodFigures, PodWork
-from rollout_lws.controller.rounds import Measuring
-from rollout_lws.controller.scraping import Unread
+from rollout_lws.measuring.pods import AT_ONCE, AT_ONCE_OF_ONE, PodFigures, PodWork
+from rollout_lws.measuring.rounds import Measuring
+from rollout_lws.measuring.scraping import Unread
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question
 from rollout_lws.settings import SCRAPE_EVERY
 from tests.virtual_time import LoopClock

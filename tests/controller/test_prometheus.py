@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from rollout_lws.analysis.criterion import Verdict
-from rollout_lws.controller.prometheus_client import LONGEST, PrometheusClient, Unanswered
-from rollout_lws.controller.prometheus_sources import PrometheusQueries
 from rollout_lws.kube.client import Client
+from rollout_lws.measuring.prometheus_client import LONGEST, PrometheusClient, Unanswered
+from rollout_lws.measuring.prometheus_sources import PrometheusQueries
 from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.prometheus.scrapes import Prometheus, Series

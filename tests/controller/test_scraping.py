@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from rollout_lws.controller import scraping
-from rollout_lws.controller.scraping import LONGEST, PodScraper, ProxyScraper, Unread
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.transport import Relay, TooLong
+from rollout_lws.measuring import scraping
+from rollout_lws.measuring.scraping import LONGEST, PodScraper, ProxyScraper, Unread
 from rollout_lws.rollout.decision import Endpoint
 from tests.kube.fakes import Reply
 

@@ -20,18 +20,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.measuring import PodFigures
-from rollout_lws.controller.prometheus_client import SKEW, PrometheusClient, Unanswered
-from rollout_lws.controller.prometheus_sources import PrometheusFigures
-from rollout_lws.controller.rounds import Measuring
-from rollout_lws.controller.rounds import Source as Asks
-from rollout_lws.controller.scraping import LONGEST, ProxyScraper
 from rollout_lws.errors import Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import Guard, Relay, TooLong
+from rollout_lws.measuring.pods import PodFigures
+from rollout_lws.measuring.prometheus_client import SKEW, PrometheusClient, Unanswered
+from rollout_lws.measuring.prometheus_sources import PrometheusFigures
+from rollout_lws.measuring.rounds import Measuring
+from rollout_lws.measuring.rounds import Source as Asks
+from rollout_lws.measuring.scraping import LONGEST, ProxyScraper
 from rollout_lws.prometheus.scrapes import Prometheus, Series
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question, Stored
-from rollout_lws.rollout.gates.figures import why
+from rollout_lws.rollout.gates.kinds.figures import why
 from rollout_lws.settings import SCRAPE_EVERY
 from tests.kube.fakes import FakeTransport, Reply
 from tests.virtual_time import LoopClock

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from rollout_lws.cli.install.rbac import Rule, controller_rules
-from rollout_lws.controller.clock import WallClock
+from rollout_lws.clock import WallClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.denials import Denials

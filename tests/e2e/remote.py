@@ -12,13 +12,13 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from rollout_lws.controller.on_demand_watches import end
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.objects.resources import EVENTS, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Complaining, Key
+from rollout_lws.tasks import end
 from tests.e2e.following import Following
 from tests.e2e.writing import carry_out, request, told
 

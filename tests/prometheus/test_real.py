@@ -19,11 +19,11 @@ from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.signals import SOURCES, families
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.measuring import PodFigures
-from rollout_lws.controller.prometheus_client import PrometheusClient
-from rollout_lws.controller.prometheus_sources import PrometheusFigures, PrometheusQueries
-from rollout_lws.controller.rounds import Measuring
 from rollout_lws.kube.client import Client
+from rollout_lws.measuring.pods import PodFigures
+from rollout_lws.measuring.prometheus_client import PrometheusClient
+from rollout_lws.measuring.prometheus_sources import PrometheusFigures, PrometheusQueries
+from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.prometheus.scrapes import Prometheus, ScrapedPod, samples_query

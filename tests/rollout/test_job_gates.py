@@ -11,9 +11,16 @@ import pytest
 from rollout_lws.api import GateRecord, GateResult, StepGate
 from rollout_lws.objects.jobs import Job
 from rollout_lws.objects.workloads import CoreEvent, Pod
-from rollout_lws.rollout.gates.jobs.manifest import NAME_BUDGET, job_name, manifest
-from rollout_lws.rollout.gates.jobs.verdict import SETTLED_SECONDS, WORDS_LIMIT, Unsettled, ending, last_words, trouble
-from rollout_lws.rollout.gates.kinds import Ended
+from rollout_lws.rollout.gates.kinds.jobs.manifest import NAME_BUDGET, job_name, manifest
+from rollout_lws.rollout.gates.kinds.jobs.verdict import (
+    SETTLED_SECONDS,
+    WORDS_LIMIT,
+    Unsettled,
+    ending,
+    last_words,
+    trouble,
+)
+from rollout_lws.rollout.gates.kinds.kind import Ended
 from tests.rollout.build import canary, draft, in_step, rollout
 from tests.workload.build import NEW, NOW
 from tests.workload.build import pod as leader

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rollout_lws.controller.calling import HttpCalls, ProxyCaller
-from rollout_lws.controller.measuring import PodFigures, PodWork
-from rollout_lws.controller.rounds import Measuring
-from rollout_lws.controller.scraping import ProxyScraper, Scraper
 from rollout_lws.kube.client import Client
+from rollout_lws.measuring.calling import HttpCalls, ProxyCaller
+from rollout_lws.measuring.pods import PodFigures, PodWork
+from rollout_lws.measuring.rounds import Measuring
+from rollout_lws.measuring.scraping import ProxyScraper, Scraper
 from rollout_lws.rollout.decision import Answered, Question, Wanted
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.controller.scraping import Scraper, Unread
+from rollout_lws.measuring.scraping import Scraper, Unread
 from rollout_lws.objects.resources import LWS_NAME, PODS
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.reasons import EventReason, Reason

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
+from rollout_lws import logs
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
-from rollout_lws.controller import logs, process
+from rollout_lws.controller import process
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing

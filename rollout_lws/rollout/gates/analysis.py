@@ -14,8 +14,8 @@ from rollout_lws.api import GateRecord, GateResult, GateStage, StepState, Summar
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.draft import Advance, Draft
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
-from rollout_lws.rollout.gates.kind_table import kind_of
-from rollout_lws.rollout.gates.kinds import Ended, Running
+from rollout_lws.rollout.gates.kinds.kind import Ended, Running
+from rollout_lws.rollout.gates.kinds.table import kind_of
 from rollout_lws.rollout.gates.records import planned, records, with_records
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing import route

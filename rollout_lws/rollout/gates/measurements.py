@@ -6,7 +6,7 @@ from functools import reduce
 
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.kind_table import kind_of
+from rollout_lws.rollout.gates.kinds.table import kind_of
 from rollout_lws.rollout.gates.records import begun
 from rollout_lws.rollout.state import InSteps
 

@@ -15,7 +15,7 @@ from rollout_lws.rollout.decision import Decision, Verdict, Wanted
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.field_limits import within_limits
 from rollout_lws.rollout.gates import measurements
-from rollout_lws.rollout.gates.jobs import upkeep
+from rollout_lws.rollout.gates.kinds.jobs import upkeep
 from rollout_lws.rollout.groups.watch_demand import explaining_kinds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason

@@ -16,8 +16,8 @@ from rollout_lws.analysis.ledger import Key
 from rollout_lws.analysis.readings import Exposition, Read, Trouble
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.rounds import Fold
-from rollout_lws.controller.scraping import Scraper, Unread
+from rollout_lws.measuring.rounds import Fold
+from rollout_lws.measuring.scraping import Scraper, Unread
 from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement, Question
 
 #: Pods that a source asks at the same time, of all Rollouts and of one: whose pods hang holds up no other Rollout.

@@ -14,7 +14,7 @@ from rollout_lws.api import GateResult
 from rollout_lws.objects.jobs import Job
 from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import ContainerStateTerminated, CoreEvent, Pod
-from rollout_lws.rollout.gates.kinds import Ended
+from rollout_lws.rollout.gates.kinds.kind import Ended
 from rollout_lws.workload.pod_words import disrupted, pod_trouble
 
 #: Characters of a container's last words that are told.

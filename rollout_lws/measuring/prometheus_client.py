@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from rollout_lws.controller.clock import Clock
+from rollout_lws.clock import Clock
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import Client

@@ -11,11 +11,11 @@ import aiohttp
 import msgspec
 
 from rollout_lws.analysis.calls import LONGEST, Call, Calls, Said, cleaned, is_reserved, said
-from rollout_lws.controller.rounds import Fold
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import VERBS, Client
 from rollout_lws.kube.transport import Relay, TooLong
+from rollout_lws.measuring.rounds import Fold
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.permissions import Permission, allow, is_denied

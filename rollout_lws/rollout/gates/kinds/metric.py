@@ -11,8 +11,8 @@ from rollout_lws.api import FigureSource, GateRecord, MetricGate, StepGate
 from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates import figures
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running, is_over, looks_again, result_of
+from rollout_lws.rollout.gates.kinds import figures
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, is_over, looks_again, result_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 

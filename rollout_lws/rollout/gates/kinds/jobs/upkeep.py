@@ -15,7 +15,7 @@ from rollout_lws.objects.resources import JOBS
 from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.rollout.decision import BestEffort, Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.jobs.manifest import job_name
+from rollout_lws.rollout.gates.kinds.jobs.manifest import job_name
 from rollout_lws.rollout.gates.records import begun
 from rollout_lws.rollout.state import InSteps
 

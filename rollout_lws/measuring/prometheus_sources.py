@@ -15,9 +15,9 @@ from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.readings import Exposition, Read
 from rollout_lws.analysis.signals import families, read
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.prometheus_client import PrometheusClient, TooMuch, Unanswered
-from rollout_lws.controller.rounds import Fold
+from rollout_lws.clock import Clock
+from rollout_lws.measuring.prometheus_client import PrometheusClient, TooMuch, Unanswered
+from rollout_lws.measuring.rounds import Fold
 from rollout_lws.prometheus.poll import Poll, Polled, Query
 from rollout_lws.prometheus.promql import NotPromQL, Places, confined, expanded, names_stable
 from rollout_lws.prometheus.scrapes import STALE, Prometheus, ScrapedPod, Scrapes, reads_at, samples_query, scrapes

@@ -11,8 +11,8 @@ from rollout_lws.analysis.calls import Call, Calls
 from rollout_lws.api import GateRecord, GateResult, HttpGate, Phase, StepGate
 from rollout_lws.rollout.decision import Endpoint, Measurement, Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates import figures
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds import figures
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import requests_to_new
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.logs import fields
-from rollout_lws.controller.on_demand_watches import end
+from rollout_lws.clock import Clock
+from rollout_lws.logs import fields
 from rollout_lws.rollout.decision import Answered, Asked, Measurement, Question
+from rollout_lws.tasks import end
 
 log = logging.getLogger(__name__)
 

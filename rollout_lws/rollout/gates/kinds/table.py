@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import assert_never
 
 from rollout_lws.api import HttpGate, JobGate, MetricGate, QueryGate, StepGate
-from rollout_lws.rollout.gates.http import HTTP
-from rollout_lws.rollout.gates.jobs.kind import JOB
-from rollout_lws.rollout.gates.kinds import Kind
-from rollout_lws.rollout.gates.metric import METRIC
-from rollout_lws.rollout.gates.query import QUERY
+from rollout_lws.rollout.gates.kinds.http import HTTP
+from rollout_lws.rollout.gates.kinds.jobs.job import JOB
+from rollout_lws.rollout.gates.kinds.kind import Kind
+from rollout_lws.rollout.gates.kinds.metric import METRIC
+from rollout_lws.rollout.gates.kinds.query import QUERY
 
 
 def kind_of(gate: StepGate) -> Kind:

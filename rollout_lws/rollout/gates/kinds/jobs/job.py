@@ -11,9 +11,9 @@ from rollout_lws.objects.resources import CORE_EVENTS, CRON_JOBS, JOBS
 from rollout_lws.objects.writes import Create
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.jobs.manifest import from_cron_job, job_name, manifest
-from rollout_lws.rollout.gates.jobs.verdict import Unsettled, ending, trouble
-from rollout_lws.rollout.gates.kinds import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds.jobs.manifest import from_cron_job, job_name, manifest
+from rollout_lws.rollout.gates.kinds.jobs.verdict import Unsettled, ending, trouble
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running
 
 #: As many Jobs as a status remembers; older ones are deleted with the Rollout only.
 _MOST_JOBS = 64

@@ -1,0 +1,1 @@
+"""Asks model servers, Services and Prometheus what decisions want to know, in rounds."""

@@ -24,7 +24,8 @@ class Criterion:
     ``limit`` is in seconds of a latency (whose ``quantile``, 0 to 1, has to be within it) and of ``Stalled``, a share
     from 0 to 1 of shares, a number of gauges; ``at_least`` makes it the least that is asked for. ``to_stable`` is given
     instead: the multiple of stable's value that is allowed. ``window`` is the least time that the version is watched,
-    in seconds; ``confidence`` is that of each verdict; ``min_samples`` are requests of each version.
+    in seconds; ``confidence`` is that of each verdict; ``min_samples`` are requests of each version. ``watched`` is
+    judged one window after the other, until it fails.
     """
 
     signal: Signal
@@ -36,6 +37,7 @@ class Criterion:
     confidence: float = 0.95
     min_samples: int = 100
     engine: Engine | None = None
+    watched: bool = False
 
     @property
     def measure(self) -> Measure:

@@ -101,6 +101,10 @@ class Ledger:
                 more.append(Slice(pod, came))
         return Ledger(pods, _fewer((*self.slices, *more)))
 
+    def emptied(self) -> Ledger:
+        """With nothing counted: what comes now counts from the last readings on."""
+        return Ledger(self.pods)
+
     def troubles(self) -> dict[Key, str]:
         """Pods that the last round could not read, and why."""
         return {pod: seen.unread.why for pod, seen in self.pods.items() if seen.unread is not None}

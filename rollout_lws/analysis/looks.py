@@ -32,6 +32,13 @@ def to_pass(confidence: float) -> float:
     return 1 - confidence
 
 
+def of_window(confidence: float, before: int) -> float:
+    """The confidence of one of many windows, after so many ``before`` it: together they are wrong no more often than
+    one window of ``confidence`` is.
+    """
+    return 1 - (1 - confidence) / ((before + 1) * (before + 2))
+
+
 def due(done: int, requests: float, planned: float, time: float) -> bool:
     """Whether the look after ``done`` ones is due, after so many of the ``planned`` requests, and such a part of the
     time (1 is all). The early look, which finds a version that is far off, asks for requests only.

@@ -2,6 +2,7 @@
 
 It is folded over rounds of readings, so that looks are taken at the same moments however often the result is asked for.
 A verdict stays. What is missing never is one: pods that cannot be read, or that have served nothing, leave it open.
+What is watched has no other verdict than that it failed: the next window follows one without it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rollout_lws.analysis.readings import Read, Trouble
 class Trial:
     """``began`` is when the first round was, ``last`` when the last one; ``looked`` counts the looks that were taken.
     ``figures`` are those of the last look, with the samples of now. ``lost`` is the pod that could first not be read
-    for a while, None once all can be read.
+    for a while, None once all can be read. ``windows`` are those that are over, of what is watched.
     """
 
     criterion: Criterion
@@ -33,6 +34,7 @@ class Trial:
     verdict: Verdict | None = None
     figures: Figures = field(default_factory=Figures)
     lost: tuple[Key, Unread] | None = None
+    windows: int = 0
 
     @classmethod
     def at(cls, now: float, criterion: Criterion) -> Trial:
@@ -49,7 +51,7 @@ class Trial:
             return self
         ours, theirs = self.new.after(now, new, times), self.stable.after(now, stable, times)
         counted = replace(self, last=now, new=ours, stable=theirs)
-        return replace(counted, lost=counted._lost(now))._looked()
+        return replace(counted, lost=counted._lost(now))._looked()._watched()
 
     def missed(self, now: float, why: str, new: Iterable[Key], stable: Iterable[Key]) -> Trial:
         """With a round that could not be read of any pod, and is read later."""
@@ -69,6 +71,21 @@ class Trial:
         if self.verdict is not None:
             return self
         return self._settled(self._look())
+
+    def _watched(self) -> Trial:
+        """What is watched goes on with another window unless it has failed."""
+        if not self.criterion.watched or self.verdict in (None, Verdict.FAILED):
+            return self
+        return replace(
+            self,
+            began=self.last,
+            new=self.new.emptied(),
+            stable=self.stable.emptied(),
+            looked=0,
+            verdict=None,
+            figures=Figures(),
+            windows=self.windows + 1,
+        )
 
     @property
     def over(self) -> bool:
@@ -102,7 +119,10 @@ class Trial:
         return read and all(side.pods for side in sides) and not self.unread
 
     def _look(self) -> Look:
-        return judge.look(self.criterion, self.new, self.stable)
+        asked = self.criterion
+        if asked.watched:
+            asked = replace(asked, confidence=looks.of_window(asked.confidence, self.windows))
+        return judge.look(asked, self.new, self.stable)
 
     def _looked(self) -> Trial:
         match self.criterion.measure:
@@ -133,7 +153,10 @@ class Trial:
         if counted.samples < self.criterion.min_samples or not now._is_due(counted.samples, counted.needed):
             return now
         seen = self._look()
-        if not now._is_due(seen.effective, seen.figures.needed):
+        # A version that changes within a window makes its requests unlike each other, and worth few: nothing that is
+        # watched has to pass, so that a window which tells little ends, and the next one tells what the version is now.
+        worth = counted.samples if self.criterion.watched else seen.effective
+        if not now._is_due(worth, seen.figures.needed):
             return replace(now, figures=seen.figures)
         if seen.failed:
             return replace(now, looked=self.looked + 1, verdict=Verdict.FAILED, figures=seen.figures)

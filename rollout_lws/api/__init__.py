@@ -11,7 +11,18 @@ from rollout_lws.api.batch_release import (
     ReleaseBatch,
     ReleasePlan,
 )
-from rollout_lws.api.gate_spec import Analysis, Ask, HttpGate, JobGate, MetricGate, PodMetrics, QueryGate, StepGate
+from rollout_lws.api.gate_spec import (
+    Analysis,
+    Ask,
+    HttpGate,
+    JobGate,
+    MetricGate,
+    PlannedGate,
+    PodMetrics,
+    QueryGate,
+    ReleaseGate,
+    StepGate,
+)
 from rollout_lws.api.resources import Keys, batch_releases, keys, rollouts
 from rollout_lws.api.rollout_spec import (
     BlueGreenStrategy,

@@ -10,7 +10,7 @@ from rollout_lws.analysis.calls import is_reserved
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import engines
-from rollout_lws.api.gate_spec import Analysis, HttpGate, JobGate, MetricGate, QueryGate, StepGate
+from rollout_lws.api.gate_spec import Analysis, HttpGate, JobGate, MetricGate, PlannedGate, QueryGate, StepGate
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.words import GateStage
 from rollout_lws.prometheus import promql
@@ -27,7 +27,7 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}")
 _SHARES = frozenset({Signal.KV_CACHE_USAGE})
 
 
-def criterion(metric: MetricGate, gate: StepGate, analysis: Analysis) -> Criterion:
+def criterion(metric: MetricGate, gate: PlannedGate, analysis: Analysis) -> Criterion:
     """What the metric of a gate without problems asks."""
     return Criterion(
         signal=metric.signal,
@@ -39,10 +39,11 @@ def criterion(metric: MetricGate, gate: StepGate, analysis: Analysis) -> Criteri
         confidence=_number(metric.confidence) or 0.95,
         min_samples=metric.min_samples if metric.min_samples is not None else 100,
         engine=analysis.engine,
+        watched=gate.watched,
     )
 
 
-def query(asked: QueryGate, gate: StepGate, analysis: Analysis) -> Query:
+def query(asked: QueryGate, gate: PlannedGate, analysis: Analysis) -> Query:
     """What the query of a gate without problems asks."""
     return Query(
         prometheus=prometheus(analysis),
@@ -53,6 +54,7 @@ def query(asked: QueryGate, gate: StepGate, analysis: Analysis) -> Query:
         window=float(gate.seconds),
         confidence=_number(asked.confidence) or 0.95,
         min_samples=asked.min_samples if asked.min_samples is not None else 100,
+        watched=gate.watched,
     )
 
 
@@ -75,13 +77,19 @@ def source_problems(analysis: Analysis, at: str) -> Iterator[Problem]:
             yield Problem(f"{at}.prometheus.matchers", f"{label!r} is no name of a label")
 
 
-def gate_problems(gates: tuple[StepGate, ...], analysis: Analysis, at: str) -> Iterator[Problem]:
-    """Everything wrong with the gates of a step, whose path is ``at``."""
+def gate_problems(
+    gates: tuple[PlannedGate, ...], analysis: Analysis, at: str, besides: frozenset[str] = frozenset()
+) -> Iterator[Problem]:
+    """Everything wrong with the gates of a step or of the release, whose path is ``at``. ``besides`` are names that are
+    gates of the release.
+    """
     names = [gate.name for gate in gates]
     for index, gate in enumerate(gates):
         path = f"{at}.gates[{index}]"
         if gate.name in names[:index]:
-            yield Problem(f"{path}.name", f"two gates of the step are called {gate.name}: rename one of them")
+            yield Problem(f"{path}.name", f"two gates are called {gate.name}: rename one of them")
+        elif gate.name in besides:
+            yield Problem(f"{path}.name", f"a gate of the release is called {gate.name} as well: rename one of them")
         if len(gate.kinds) > 1:
             yield Problem(
                 path, f"it asks for {' and '.join(gate.kinds)}: give it one, and each other a gate of its own"
@@ -110,17 +118,13 @@ def before_traffic_problems(gates: tuple[StepGate, ...], at: str, *, routed: boo
             )
 
 
-def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
+def _kind(gate: PlannedGate, analysis: Analysis, at: str) -> Iterator[Problem]:
     match gate.asked:
         case MetricGate() as metric:
-            if gate.when is GateStage.BEFORE_TRAFFIC:
-                yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
-            yield from _short(gate, at)
+            yield from _of_step(gate, at)
             yield from _metric(metric, analysis, f"{at}.metric")
         case QueryGate() as asked:
-            if gate.when is GateStage.BEFORE_TRAFFIC:
-                yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
-            yield from _short(gate, at)
+            yield from _of_step(gate, at)
             yield from _query(asked, f"{at}.query")
         case HttpGate() as http:
             if gate.window is not None:
@@ -130,12 +134,18 @@ def _kind(gate: StepGate, analysis: Analysis, at: str) -> Iterator[Problem]:
             if gate.window is not None:
                 yield Problem(f"{at}.window", "a Job has no window: remove it; deadlineSeconds bounds how long it runs")
         case None:
-            yield Problem(at, "it asks for nothing: give it a metric, a query, http or a job")
+            kinds = "a metric, a query, http or a job" if isinstance(gate, StepGate) else "a metric or a query"
+            yield Problem(at, f"it asks for nothing: give it {kinds}")
         case unknown:
             assert_never(unknown)
 
 
-def _short(gate: StepGate, at: str) -> Iterator[Problem]:
+def _of_step(gate: PlannedGate, at: str) -> Iterator[Problem]:
+    """What gates of steps that ask for figures can be refused for besides."""
+    if not isinstance(gate, StepGate):
+        return
+    if gate.when is GateStage.BEFORE_TRAFFIC:
+        yield Problem(f"{at}.when", "figures of a version come with its traffic: leave it out")
     if gate.deadline_seconds is not None and gate.deadline_seconds < gate.seconds:
         yield Problem(
             f"{at}.deadlineSeconds",

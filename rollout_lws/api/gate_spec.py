@@ -111,39 +111,22 @@ class JobGate(Model):
 Ask: TypeAlias = MetricGate | QueryGate | HttpGate | JobGate
 
 
-class StepGate(Model):
-    """Something that a step has to pass before it ends."""
+class PlannedGate(Model):
+    """What gates of steps and gates of the whole release have in common."""
 
     name: GateName
-    """Its name, unique in the step."""
-    when: GateStage = GateStage.DURING_STEP
-    """DuringStep: once the step's traffic is routed; BeforeTraffic: once its groups are ready, before any of it is."""
+    """Its name, unique among those of its step and of the release."""
     metric: MetricGate | None = None
     """A signal of the model servers."""
     query: QueryGate | None = None
     """PromQL of the user's own."""
-    http: HttpGate | None = None
-    """A request to pods of the new version, or to a Service."""
-    job: JobGate | None = None
-    """A Job of your own."""
     window: Annotated[int, Field(ge=30, le=86_400)] | None = None
-    """Seconds, at least, of which the figures of a metric or query come, from when the step's traffic is routed; 300 by
-    default.
-    """
-    deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
-    """Seconds after which a gate without a verdict waits for a user; by default twice the window of figures, 600 of a
-    request, 3600 of a Job.
-    """
+    """Seconds, at least, of which the figures of a metric or query come; 300 by default."""
 
     @property
     def kinds(self) -> dict[str, Ask]:
         """The members of a kind that are set, by name; one in a gate without problems."""
-        every: dict[str, Ask | None] = {
-            "metric": self.metric,
-            "query": self.query,
-            "http": self.http,
-            "job": self.job,
-        }
+        every: dict[str, Ask | None] = {"metric": self.metric, "query": self.query}
         return {name: each for name, each in every.items() if each is not None}
 
     @property
@@ -155,6 +138,42 @@ class StepGate(Model):
     def seconds(self) -> int:
         """The window, in seconds."""
         return self.window if self.window is not None else 300
+
+    @property
+    def deadline(self) -> int | None:
+        """Seconds until it waits for a user; None if it never does."""
+        return None
+
+    @property
+    def watched(self) -> bool:
+        """Whether it is judged one window after the other, until it fails."""
+        return self.deadline is None
+
+
+class ReleaseGate(PlannedGate):
+    """Something that is watched from the first share of requests to the end of the promotion: it never has to pass, and
+    ends the release when it fails.
+    """
+
+
+class StepGate(PlannedGate):
+    """Something that a step has to pass before it ends."""
+
+    when: GateStage = GateStage.DURING_STEP
+    """DuringStep: once the step's traffic is routed; BeforeTraffic: once its groups are ready, before any of it is."""
+    http: HttpGate | None = None
+    """A request to pods of the new version, or to a Service."""
+    job: JobGate | None = None
+    """A Job of your own."""
+    deadline_seconds: Annotated[int, Field(ge=30, le=604_800)] | None = None
+    """Seconds after which a gate without a verdict waits for a user; by default twice the window of figures, 600 of a
+    request, 3600 of a Job.
+    """
+
+    @property
+    def kinds(self) -> dict[str, Ask]:
+        every: dict[str, Ask | None] = {"http": self.http, "job": self.job}
+        return super().kinds | {name: each for name, each in every.items() if each is not None}
 
     @property
     def deadline(self) -> int:

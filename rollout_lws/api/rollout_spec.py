@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from rollout_lws.api.base import Model
-from rollout_lws.api.gate_spec import Analysis, StepGate
+from rollout_lws.api.gate_spec import Analysis, ReleaseGate, StepGate
 from rollout_lws.api.words import Capacity, DrainUntil, OnFailure, Promotion
 
 Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$", max_length=4)]
@@ -211,6 +211,8 @@ class StyleStrategy(Model):
 
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
     """The steps, 1 to 50; replicas must not decrease."""
+    gates: Annotated[tuple[ReleaseGate, ...], Field(max_length=16)] = ()
+    """What is watched from the first share of requests to the end of the promotion; at most 16."""
     traffic_routings: Annotated[tuple[TrafficRouting, ...], Field(max_length=1)] = ()
     """At most one."""
     failure_threshold: IntOrPercent | None = None

@@ -189,7 +189,7 @@ class StepRecord(Model):
 
 
 class GateRecord(Model):
-    """A gate of the step that is on. Values are texts with their unit, like those of limits."""
+    """A gate of the step that is on, or of the release. Values are texts with their unit, like those of limits."""
 
     always: ClassVar[frozenset[str]] = frozenset({"name"})
 
@@ -202,7 +202,7 @@ class GateRecord(Model):
     since: MicroTime | None = None
     """Since when it is measured."""
     finished_at: MicroTime | None = None
-    """When the result was there."""
+    """When the result was there, or when the release went on without one."""
     value: str | None = None
     """The new version's value."""
     stable_value: str | None = None
@@ -514,6 +514,8 @@ class RolloutStatus(Model):
     """The step that is on."""
     gates: Annotated[tuple[GateRecord, ...], Field(max_length=64)] = ()
     """Gates of the step that is on, once they are asked; the last step's until another release begins."""
+    release_gates: Annotated[tuple[GateRecord, ...], Field(max_length=64)] = ()
+    """Gates of the release, once they are asked; the last release's until another one begins."""
     gate_jobs: Annotated[tuple[GateJobRecord, ...], Field(max_length=64)] = ()
     """Jobs of gates, those of earlier steps and attempts too; they are deleted when another release begins."""
     finalising: FinalisingRecord | None = None

@@ -55,10 +55,11 @@ def each_problem(spec: RolloutSpec) -> Iterator[Problem]:
 def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Problem]:
     if not 1 <= len(style.steps) <= 50:
         yield Problem(f"{at}.steps", f"{len(style.steps)} steps: give 1 to 50")
+    yield from gate_problems(style.gates, analysis, at)
     yield from _steps(style.steps, at, routed=bool(style.traffic_routings))
     for index, step in enumerate(style.steps):
         path = f"{at}.steps[{index}]"
-        yield from _gates(step, analysis, path)
+        yield from _gates(step, analysis, path, frozenset(gate.name for gate in style.gates))
         yield from before_traffic_problems(
             step.gates,
             path,
@@ -159,8 +160,8 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
             )
 
 
-def _gates(step: Step, analysis: Analysis, at: str) -> Iterator[Problem]:
-    yield from gate_problems(step.gates, analysis, at)
+def _gates(step: Step, analysis: Analysis, at: str, of_release: frozenset[str]) -> Iterator[Problem]:
+    yield from gate_problems(step.gates, analysis, at, of_release)
     for index, gate in enumerate(step.gates):
         path = f"{at}.gates[{index}]"
         if gate.metric is not None and gate.metric.max_to_stable is not None and step.traffic == "100%":

@@ -6,10 +6,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from math import ceil
 
-from rollout_lws.analysis import looks
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.readings import Exposition, Read
@@ -211,23 +210,26 @@ class PrometheusQueries:
         polls = {each: before.get(each.question) for each in queries}
         open_ones = [each for each, poll in polls.items() if not isinstance(poll, Poll) or poll.verdict is None]
         of_one = asyncio.Semaphore(_OF_ONE)
-        asked = (self._answer(namespace, each, queries[each], now, of_one) for each in open_ones)
+        asked = (
+            self._answer(namespace, each, _poll(each, queries[each], polls[each], now.timestamp()), now, of_one)
+            for each in open_ones
+        )
         answers = await asyncio.gather(*asked)
         return {
             each.question: _polled(each, queries[each], answer) for each, answer in zip(open_ones, answers, strict=True)
         }
 
     async def _answer(
-        self, namespace: str, measurement: Measurement, query: Query, now: datetime, of_one: asyncio.Semaphore
+        self, namespace: str, measurement: Measurement, poll: Poll, now: datetime, of_one: asyncio.Semaphore
     ) -> Polled | str:
+        query = poll.query
         if not measurement.new:
             return "the new version has no ready group to ask about"
-        elapsed = (now - measurement.question.since) / timedelta(seconds=1)
         places = Places(
             namespace,
             tuple(each.pod for each in measurement.new),
             tuple(each.pod for each in measurement.stable),
-            max(int(elapsed), 1),
+            max(int(now.timestamp() - poll.began), 1),
             query.prometheus.pod_label,
         )
         matchers = dict(query.prometheus.matchers) | ({"namespace": namespace} if self._confine else {})
@@ -244,12 +246,11 @@ class PrometheusQueries:
         return Polled(number, count, value)
 
 
-def _polled(measurement: Measurement, query: Query, answer: Polled | str) -> Fold:
-    def fold(before: Answered | None, now: float) -> Answered:
-        since = measurement.question.since.timestamp()
-        if isinstance(before, Poll):
-            return before.after(now, answer)
-        # Looks that a controller took which has been restarted since are not taken again.
-        return Poll(query, since, since, looked=looks.taken((now - since) / query.window)).after(now, answer)
+def _poll(measurement: Measurement, query: Query, before: Answered | None, now: float) -> Poll:
+    if isinstance(before, Poll):
+        return before
+    return Poll.at(query, measurement.question.since.timestamp(), now)
 
-    return fold
+
+def _polled(measurement: Measurement, query: Query, answer: Polled | str) -> Fold:
+    return lambda before, now: _poll(measurement, query, before, now).after(now, answer)

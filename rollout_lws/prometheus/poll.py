@@ -20,6 +20,7 @@ from rollout_lws.prometheus.scrapes import Prometheus
 class Query:
     """``value`` and ``samples`` are PromQL with placeholders, samples "" for none. ``limit`` is the most, or with
     ``at_least`` the least. ``window`` in seconds; ``confidence`` and ``min_samples`` count with samples only.
+    ``watched`` is judged one window after the other, until it fails.
     """
 
     prometheus: Prometheus
@@ -30,6 +31,7 @@ class Query:
     window: float = 300.0
     confidence: float = 0.95
     min_samples: int = 100
+    watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Polled:
 @dataclass(frozen=True, slots=True)
 class Poll:
     """A query's answers so far. ``began`` and ``last`` in epoch seconds; ``answer`` is the last one, ``trouble`` why
-    there was none in the last round, and ``unread`` since when there has been none.
+    there was none in the last round, and ``unread`` since when there has been none. ``windows`` are those that are
+    over, of what is watched.
     """
 
     query: Query
@@ -55,6 +58,17 @@ class Poll:
     unread: Unread | None = None
     looked: int = 0
     verdict: Verdict | None = None
+    windows: int = 0
+
+    @classmethod
+    def at(cls, query: Query, since: float, now: float) -> Poll:
+        """One that has begun ``since`` then; looks that a controller took which has been restarted since are not taken
+        again.
+        """
+        elapsed = max(0.0, now - since) / query.window
+        windows = int(elapsed) if query.watched else 0
+        began = since + windows * query.window
+        return cls(query, began, began, looked=looks.taken(elapsed - windows), windows=windows)
 
     def after(self, now: float, answer: Polled | str) -> Poll:
         """With one answer, or the reason why there is none."""
@@ -65,11 +79,22 @@ class Poll:
             unread = (self.unread or Unread(now, trouble, now)).after(now, trouble)
             return replace(self, last=now, trouble=trouble, unread=unread)
         assert isinstance(answer, Polled)
-        return replace(self, last=now, answer=answer, trouble="", unread=None)._looked()
+        return replace(self, last=now, answer=answer, trouble="", unread=None)._looked()._watched()
 
     def ended(self) -> Poll:
         """Without further answers."""
         return self if self.verdict is not None else replace(self, verdict=Verdict.INCONCLUSIVE)
+
+    def _watched(self) -> Poll:
+        """What is watched goes on with another window unless it has failed."""
+        if not self.query.watched or self.verdict in (None, Verdict.FAILED):
+            return self
+        return replace(self, began=self.last, looked=0, verdict=None, windows=self.windows + 1)
+
+    @property
+    def _confidence(self) -> float:
+        confidence = self.query.confidence
+        return looks.of_window(confidence, self.windows) if self.query.watched else confidence
 
     @property
     def lasting(self) -> str:
@@ -80,7 +105,7 @@ class Poll:
     def needed(self) -> int:
         """Samples that the last look waits for."""
         limit = 1 - self.query.limit if self.query.at_least else self.query.limit
-        return max(self.query.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self.query.confidence))
+        return max(self.query.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self._confidence))
 
     def _wrong(self, answer: Polled) -> str:
         if not isfinite(answer.value):
@@ -107,8 +132,8 @@ class Poll:
         if samples < self.query.min_samples or not looks.due(self.looked, samples, self.needed, fraction):
             return self
         bad, allowed = (1 - value, 1 - self.query.limit) if self.query.at_least else (value, self.query.limit)
-        low, _ = wilson(bad, samples, normal(1 - looks.to_fail(self.query.confidence)))
-        _, high = wilson(bad, samples, normal(1 - looks.to_pass(self.query.confidence)))
+        low, _ = wilson(bad, samples, normal(1 - looks.to_fail(self._confidence)))
+        _, high = wilson(bad, samples, normal(1 - looks.to_pass(self._confidence)))
         if low > allowed:
             return replace(self, verdict=Verdict.FAILED)
         if not looks.is_last(self.looked):

@@ -11,6 +11,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
+from rollout_lws.rollout.state import Promoting
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -24,7 +25,14 @@ _REQUESTS = ("http",)
 def metrics_of_new(d: Draft) -> tuple[Endpoint, ...]:
     """Of the new version's metrics."""
     asked = d.o.rollout.spec.strategy.source.pods
-    return _endpoints(d.new_groups, metrics_port(d.version.leader_template, asked.port), asked.path)
+    return _endpoints(_new_groups(d), metrics_port(d.version.leader_template, asked.port), asked.path)
+
+
+def _new_groups(d: Draft) -> tuple[Group, ...]:
+    """In a promotion also those that the stable LWS has by then."""
+    if d.capacity.one_workload or d.o.stable is None or not isinstance(d.state, Promoting):
+        return d.new_groups
+    return (*d.new_groups, *(each for each in groups(d.stable) if each.revision == d.sub.new_revision))
 
 
 def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:

@@ -14,9 +14,9 @@ from rollout_lws.api import (
     HttpGate,
     JobGate,
     MetricGate,
+    PlannedGate,
     QueryGate,
     Step,
-    StepGate,
     Strategy,
     StyleStrategy,
 )
@@ -28,7 +28,8 @@ def plan_hash(strategy: Strategy) -> str:
     document = strategy.to_json_dict()
     for style in ("canary", "blueGreen"):
         part = dict(document.get(style) or {})
-        part.pop("failureThreshold", None)
+        for name in ("failureThreshold", "gates"):
+            part.pop(name, None)
         part["steps"] = [
             {key: value for key, value in step.items() if key not in ("pause", "gates")}
             for step in part.get("steps", ())
@@ -39,14 +40,14 @@ def plan_hash(strategy: Strategy) -> str:
     return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:16]
 
 
-def gate_hash(gate: StepGate, analysis: Analysis) -> str:
+def gate_hash(gate: PlannedGate, analysis: Analysis) -> str:
     """Hash of what a gate asks, and of whom: a gate that is edited is measured anew."""
     source = analysis.to_json_dict()
     document = {**gate.to_json_dict(), "analysis": {name: source.get(name) for name in _asked_of(gate, analysis)}}
     return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()[:16]
 
 
-def _asked_of(gate: StepGate, analysis: Analysis) -> tuple[str, ...]:
+def _asked_of(gate: PlannedGate, analysis: Analysis) -> tuple[str, ...]:
     """Members of the analysis that say whom the gate asks."""
     match gate.asked:
         case MetricGate():

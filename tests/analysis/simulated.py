@@ -171,6 +171,18 @@ def trial(row: Row, times: float, seed: int) -> Trial:
     return found
 
 
+def watched(row: Row, times: float, seed: int, windows: int) -> bool:
+    """Whether a version fails within so many windows of a whole release."""
+    draw = random.Random(f"{row.name} {times} {seed} watched")
+    new = [Server(row.world, draw, row.server(times)) for _ in range(row.world.pods)]
+    found = Trial.at(0.0, replace(row.criterion, watched=True))
+    now = 0.0
+    while found.verdict is None and found.windows < windows:
+        found = found.after(now, _round("new", new), {})
+        now += ROUND
+    return found.verdict is Verdict.FAILED
+
+
 def _round(version: str, servers: list[Server]) -> dict[str, Reading]:
     return {f"{version}-{number}": each.round() for number, each in enumerate(servers)}
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from rollout_lws.analysis import looks
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Trouble, Work
@@ -271,3 +272,32 @@ def test_why_a_pod_cannot_be_read_is_told_once_it_lasts() -> None:
         trial = trial.after(number * ROUND, told(number), {})
         lasting.append((trial.lost[0], trial.lost[1].lasting) if trial.lost is not None else None)
     assert lasting == [None] * 4 + [("a", "")] * 10 + [("a", "503")] * 16 + [None] * 2
+
+
+WATCHED = replace(FIRST, watched=True)
+
+
+def test_what_is_watched_begins_anew_after_each_window_and_counts_only_what_comes_then() -> None:
+    trial = Trial.at(0.0, WATCHED)
+    for number in range(400):
+        trial = trial.after(number * ROUND, {"a": fast(number)}, {})
+    assert (trial.verdict, trial.windows > 10) == (None, True)
+    assert trial.new.samples < 2_000
+    for number in range(400, 440):
+        trial = trial.after(number * ROUND, {"a": Histogram(EDGES, (59 * 400, 0, 400 + 60 * (number - 399), 0))}, {})
+    assert trial.verdict is Verdict.FAILED
+
+
+def test_errors_of_windows_add_up_to_that_of_one() -> None:
+    errors = [1 - looks.of_window(0.95, before) for before in range(10_000)]
+    assert errors[0] == pytest.approx(0.025)
+    assert sum(errors) <= 0.05
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_a_gauge_that_is_watched_fails_in_a_later_window() -> None:
+    watched = replace(QUEUE, watched=True)
+    trial = Trial.at(0.0, watched)
+    for number in range(60):
+        trial = trial.after(number * ROUND, {"a": busy(2.0 if number < 30 else 20.0)}, {})
+    assert trial.verdict is Verdict.FAILED

@@ -11,6 +11,7 @@ from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import Engine, Signal
 from rollout_lws.api import RolloutSpec
 from rollout_lws.api.gate_rules import criterion
+from rollout_lws.api.structural import structural
 from rollout_lws.api.validation import problems
 
 WORKLOAD = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
@@ -189,3 +190,45 @@ def test_paths_that_are_refused(path: str) -> None:
 def test_values_of_headers_that_are_refused(value: str) -> None:
     with pytest.raises(ValidationError):
         spec(http(each="Group", headers={"a": value}))
+
+
+def of_release(*gates: dict[str, Any], step: dict[str, Any] | None = None) -> RolloutSpec:
+    plan = {"gates": list(gates), "steps": [{"replicas": 1, **(step or {})}, {"replicas": "100%"}]}
+    return RolloutSpec.model_validate({"workloadRef": WORKLOAD, "strategy": {"canary": plan}})
+
+
+def test_a_gate_of_the_release_is_watched() -> None:
+    found = of_release(metric(max="2s"))
+    assert problems(found) == ()
+    (asked,) = found.strategy.canary.gates  # type: ignore[union-attr]
+    assert asked.metric is not None
+    assert criterion(asked.metric, asked, found.strategy.source).watched
+
+
+@pytest.mark.parametrize(
+    ("found", "path", "message"),
+    [
+        (of_release({"name": "g"}), "gates[0]", "it asks for nothing: give it a metric or a query"),
+        (of_release(metric()), "gates[0].metric", "exactly one of max, min, maxToStable must be set, and 0 are"),
+        (
+            of_release(metric(max="1s"), metric(max="2s")),
+            "gates[1].name",
+            "two gates are called g: rename one of them",
+        ),
+        (
+            of_release(metric(max="1s"), step={"gates": [metric(max="2s")]}),
+            "steps[0].gates[0].name",
+            "a gate of the release is called g as well: rename one of them",
+        ),
+    ],
+)
+def test_what_gates_of_the_release_are_refused_for(found: RolloutSpec, path: str, message: str) -> None:
+    assert [(each.path, each.message) for each in problems(found)] == [(f"spec.strategy.canary.{path}", message)]
+
+
+@pytest.mark.parametrize("member", ["http", "job", "when", "deadlineSeconds"])
+def test_what_only_steps_ask_for_is_no_field_of_theirs(member: str) -> None:
+    schema = structural(RolloutSpec)
+    style = schema["properties"]["strategy"]["properties"]["canary"]["properties"]
+    assert member not in style["gates"]["items"]["properties"]
+    assert member in style["steps"]["items"]["properties"]["gates"]["items"]["properties"]

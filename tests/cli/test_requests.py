@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -182,3 +183,27 @@ def test_a_click_on_an_old_screen_is_told_where_the_release_is(
     with pytest.raises(UsageError, match=told):
         action_rules.at(action_rules.approve, step, release)(seen)
     assert isinstance(action_rules.at(action_rules.approve, 2, "build-8")(seen), Ask)
+
+
+def promoting(result: str | None) -> dict[str, Any]:
+    seen = deepcopy(rollout(STATES["measured"]))
+    record = {"name": "errors-all-through", **({"result": result} if result else {})}
+    seen["status"] |= {"releaseGates": [record], "finalising": {"reason": "Success", "task": "Promote"}}
+    return seen
+
+
+@pytest.mark.parametrize("result", [None, "Failed"])
+def test_a_gate_of_the_release_is_skipped_in_a_promotion_too(result: str | None) -> None:
+    answer = action_rules.skip("errors-all-through")(promoting(result))
+    assert isinstance(answer, Ask)
+    assert answer.fields == {"gate": "errors-all-through"}
+    with pytest.raises(UsageError, match="has no gate 'first-token': name one of errors-all-through"):
+        action_rules.skip("first-token")(promoting(result))
+
+
+def test_a_promotion_is_tried_again_after_its_gate_has_failed_only() -> None:
+    answer = action_rules.retry(promoting("Failed"))
+    assert isinstance(answer, Ask)
+    assert "goes on with its promotion" in answer.done
+    with pytest.raises(UsageError, match="is past its steps"):
+        action_rules.retry(promoting(None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 from random import Random
 
@@ -84,3 +85,17 @@ def test_shares_pass_fail_and_stay_open_as_promised() -> None:
     assert good.get(Verdict.PASSED, 0) > 0.8 and good.get(Verdict.FAILED, 0) <= 0.05
     assert limit.get(Verdict.FAILED, 0) <= 0.05 and limit.get(Verdict.PASSED, 0) <= 0.08
     assert bad.get(Verdict.FAILED, 0) > 0.8 and bad.get(Verdict.PASSED, 0) <= 0.05
+
+
+def test_what_is_watched_has_a_value_judged_at_the_end_of_each_window() -> None:
+    poll = polled(replace(PLAIN, watched=True), *[Polled(0.1)] * 20)
+    assert (poll.verdict, poll.windows) == (None, 5)
+    assert [poll.after(300.0 + 15 * number, Polled(9.0)).verdict for number in (1, 2, 3)] == [None] * 3
+    poll = poll.after(360.0, Polled(9.0))
+    assert poll.verdict is Verdict.FAILED
+
+
+def test_a_controller_that_was_restarted_goes_on_with_the_window_that_is_on() -> None:
+    poll = Poll.at(replace(SHARE, watched=True), since=100.0, now=100.0 + 5.5 * 60)
+    assert (poll.began, poll.windows, poll.looked) == (400.0, 5, 2)
+    assert Poll.at(SHARE, since=100.0, now=100.0 + 5.5 * 60).began == 100.0

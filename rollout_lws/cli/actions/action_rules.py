@@ -118,27 +118,46 @@ def retry(rollout: Object) -> Ask | Already:
         return Ask("Retry", f"{name} is released again from its first step")
     if (status.get("finalising") or {}).get("reason") == "Aborted":
         return Ask("Retry", f"{name} is released again", until="it begins when the way back is over")
+    if _promotes(rollout) and "Failed" in _gates_of_release(rollout).values():
+        return Ask("Retry", f"{name} goes on with its promotion, and its gates are measured again")
     _in_steps(rollout, "no version was aborted, so there is none to try again")
     return Ask("Retry", f"{name} step {step_words(rollout)} has its whole deadline again")
 
 
 def skip(gate: str) -> Judge:
-    """Pass a gate of the current step by hand."""
+    """Pass a gate of the current step, or of the release, by hand."""
 
     def judge(rollout: Object) -> Ask | Already:
-        name = _name(rollout)
-        _in_steps(rollout, "no gate is measured")
-        results = {each["name"]: each.get("result") for each in _status(rollout).get("gates") or ()}
+        name, of_release = _name(rollout), _gates_of_release(rollout)
+        if not (_promotes(rollout) and of_release):
+            _in_steps(rollout, "no gate is measured")
+        of_step = {} if _promotes(rollout) else _results(rollout, "gates")
+        results = {**of_step, **of_release}
         if not results:
             raise UsageError(f"{name} step {step_words(rollout)} measures no gates now")
         if gate not in results:
             known = ", ".join(results)
             raise UsageError(f"{name} step {step_words(rollout)} has no gate {gate!r}: name one of {known}")
-        if results[gate] in ("Passed", "Skipped"):
-            return Already(f"{name} gate {gate} is {results[gate].lower()} already")
+        result = results[gate]
+        if result in ("Passed", "Skipped"):
+            return Already(f"{name} gate {gate} is {result.lower()} already")
         return Ask("SkipGate", f"{name} gate {gate} skipped", {"gate": gate}, of_step=True)
 
     return judge
+
+
+def _gates_of_release(rollout: Object) -> dict[str, str | None]:
+    """Results of the gates that are watched, by name."""
+    return _results(rollout, "releaseGates")
+
+
+def _results(rollout: Object, member: str) -> dict[str, str | None]:
+    return {each["name"]: each.get("result") for each in _status(rollout).get(member) or ()}
+
+
+def _promotes(rollout: Object) -> bool:
+    """Whether a release is being promoted."""
+    return phase_of(rollout) == "Progressing" and (_status(rollout).get("finalising") or {}).get("task") == "Promote"
 
 
 def pause(rollout: Object) -> Ask | Already:

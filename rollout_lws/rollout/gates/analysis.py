@@ -17,6 +17,7 @@ from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, 
 from rollout_lws.rollout.gates.kinds.kind import Ended, Running
 from rollout_lws.rollout.gates.kinds.table import kind_of
 from rollout_lws.rollout.gates.records import planned, records, with_records
+from rollout_lws.rollout.gates.telling import named, sentence, tell, way_on
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing import route
 
@@ -33,7 +34,7 @@ def _judged(stage: GateStage) -> Callable[[Draft, CurrentStep], tuple[Draft, Ans
             return _passed_by(d, stage, before), PASSED
         d, running, after = _looked(d, stage, before)
         d = with_records(d, stage, after)
-        d = reduce(_told, (now for then, now in zip(before, after, strict=True) if then.result != now.result), d)
+        d = reduce(tell, (now for then, now in zip(before, after, strict=True) if then.result != now.result), d)
         d, answer = _answer(d, after, running)
         if stage is GateStage.BEFORE_TRAFFIC and answer != PASSED and step.routed is None:
             d, _ = route.keep(d)
@@ -48,7 +49,7 @@ def _passed_by(d: Draft, stage: GateStage, before: tuple[GateRecord, ...]) -> Dr
     passed = {"result": GateResult.SKIPPED, "finished_at": d.now, "message": "the step was left without it"}
     after = tuple(with_fields(each, **passed) if each.name in left else each for each in before)
     d = with_records(d, stage, after)
-    return d.event(EventReason.GATE_SKIPPED, f"the step ends without {_named(left)}") if left else d
+    return d.event(EventReason.GATE_SKIPPED, f"the step ends without {named(left)}") if left else d
 
 
 def _looked(
@@ -75,50 +76,26 @@ def _looked(
     return given if failed else d, running, tuple(after)
 
 
-def _told(d: Draft, record: GateRecord) -> Draft:
-    match record.result:
-        case GateResult.PASSED:
-            return d.event(EventReason.GATE_PASSED, _sentence(record))
-        case GateResult.FAILED:
-            return d.event(EventReason.GATE_FAILED, _sentence(record), warning=True)
-        case GateResult.INCONCLUSIVE | GateResult.ERROR:
-            return d.event(EventReason.GATE_INCONCLUSIVE, _sentence(record), warning=True)
-        case GateResult.SKIPPED | None:
-            return d
-
-
 def _answer(d: Draft, after: tuple[GateRecord, ...], running: dict[str, Running]) -> tuple[Draft, Answer]:
     """A gate that failed counts more than one that is measured, and that more than one without a verdict."""
     failed = [each for each in after if each.result is GateResult.FAILED]
     if failed:
-        return d, Failed(Reason.GATE_FAILED, _sentence(failed[0]), _way_on(d, failed[0]))
+        return d, Failed(Reason.GATE_FAILED, sentence(failed[0]), way_on(d, failed[0]))
     if running:
         return d, _measuring(d, running)
     open_ones = [each for each in after if each.result in _OPEN]
     if open_ones:
-        told = f"{_sentence(open_ones[0])}; {_way_on(d, open_ones[0])}; to go back: {d.command('abort')}"
+        told = f"{sentence(open_ones[0])}; {way_on(d, open_ones[0])}; to go back: {d.command('abort')}"
         return d, Waiting(Reason.GATE_INCONCLUSIVE, SummaryState.STALLED, told)
     return d, PASSED
 
 
 def _measuring(d: Draft, running: dict[str, Running]) -> Waiting:
-    told = f"step {d.sub.current_step_index} is measured: {_named([*running])}"
+    told = f"step {d.sub.current_step_index} is measured: {named([*running])}"
     troubles = (each.trouble for each in running.values() if each.trouble)
     told = "; ".join((told, *list(troubles)[:1]))
     until = min((each.until for each in running.values() if each.until is not None), default=None)
     return Waiting(Reason.ANALYZING, SummaryState.ANALYZING, told, until)
-
-
-def _sentence(record: GateRecord) -> str:
-    return f"gate {record.name}: {record.message}"
-
-
-def _way_on(d: Draft, record: GateRecord) -> str:
-    return f"to measure it again: {d.command('retry')}; to pass it by hand: {d.command('skip', record.name)}"
-
-
-def _named(names: list[str]) -> str:
-    return f"gate{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 BEFORE_TRAFFIC = Gate(StepState.STEP_METRICS_ANALYSIS, _judged(GateStage.BEFORE_TRAFFIC))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import GateRecord, GateStage, StepGate
+from rollout_lws.api import GateRecord, GateStage, PlannedGate, StepGate
 from rollout_lws.rollout.decision import Asked, Question
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.step_plan import gate_hash
@@ -55,6 +55,6 @@ def current(d: Draft, name: str) -> GateRecord | None:
     return next((each for each in records(d, asked.when) if each.name == name), None) if asked is not None else None
 
 
-def question(d: Draft, gate: StepGate, record: GateRecord, asks: Asked) -> Question:
+def question(d: Draft, gate: PlannedGate, record: GateRecord, asks: Asked) -> Question:
     """What identifies the answers to a gate since it was begun."""
     return Question(gate.name, record.since or d.now, asks)

@@ -23,6 +23,7 @@ from rollout_lws.api import (
 )
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
+from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.gates.records import current
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
@@ -197,7 +198,9 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
             # The Workloads that Kueue gave up on are not listed yet.
             return d, Handled.LATER
         d = d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=(), gates=_passed_gates(d))
-        return forgive(d), Handled.DONE
+        return forgive(release.again(d)), Handled.DONE
+    if isinstance(d.state, Promoting) and release.failed(d) is not None:
+        return release.again(d), Handled.DONE
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
         return d, Refused("there is no aborted version to try again: apply it first")
     if request.template_hash and request.template_hash != aborted.template_hash:
@@ -214,15 +217,19 @@ def _passed_gates(d: Draft) -> tuple[GateRecord, ...]:
 
 
 def _skip_gate(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
+    skipped = {"result": GateResult.SKIPPED, "finished_at": d.now, "by": request.by, "message": request.reason}
+    watched = release.current(d, request.gate or "")
+    if watched is not None:
+        every = (with_fields(watched, **skipped) if each == watched else each for each in d.status.release_gates)
+        return d.set(release_gates=tuple(every)), Handled.DONE
     if not _in_steps(d):
         return d, Refused("no release is in its steps")
-    index, names = d.sub.current_step_index, [each.name for each in d.status.gates]
+    index, names = d.sub.current_step_index, [each.name for each in (*d.status.gates, *d.status.release_gates)]
     if not names:
         return d, Refused(f"step {index} measures no gates now")
     record = current(d, request.gate or "")
     if record is None:
         return d, Refused(f"step {index} has no gate {request.gate!r}: name one of {', '.join(names)}")
-    skipped = {"result": GateResult.SKIPPED, "finished_at": d.now, "by": request.by, "message": request.reason}
     kept = (with_fields(record, **skipped) if each.name == record.name else each for each in d.status.gates)
     return d.set(gates=tuple(kept)), Handled.DONE
 

@@ -190,6 +190,7 @@ def _start(d: Draft) -> Draft:
         capacity=d.strategy.made_by,
         step=StepRecord(started_at=d.now),
         gates=(),
+        release_gates=(),
         gate_jobs=tuple(with_fields(each, earlier=True) for each in d.status.gate_jobs),
         finalising=None,
         restarts=(),

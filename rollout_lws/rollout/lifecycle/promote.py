@@ -10,6 +10,8 @@ from rollout_lws.capacity.batches import batch, wanted_groups
 from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates import release
+from rollout_lws.rollout.gates.base import Failed
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.groups.scaling import partition_update, record_window, scale_new, worn_out
@@ -37,7 +39,8 @@ def promote(d: Draft) -> Draft:
     stands = frozen(d, own)
     if stands is not None:
         return stands
-    turned = turned_round(d)
+    d = release.follow(d)
+    turned = turned_round(d) or release.takes_back(d)
     if turned is not None and not _past_return(d, own):
         d = record_ending(d, *turned)
         from_steps = d.capacity.one_workload and not has_no_weight(d)
@@ -45,6 +48,9 @@ def promote(d: Draft) -> Draft:
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = _follow_canary(d)
+    failure = release.failed(d)
+    if failure is not None and not d.paused and not _past_return(d, own):
+        return _stops(d, own, failure)
     d = report_unmanaged(d)
     d, growing = _grows(d)
     d = remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
@@ -85,6 +91,14 @@ def promote(d: Draft) -> Draft:
     doing = result.message if result.writes or not waits else waits
     d = late(d, own, revision, "promotion", doing)
     return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
+
+
+def _stops(d: Draft, own: PartitionUpdate, failure: Failed) -> Draft:
+    """Updates no further group after a gate of the release has failed."""
+    d = traffic_shift.protect(d)
+    d = d.write(own.close("a gate of the release has failed"))
+    why, back = failure.message.rstrip("."), d.command("abort")
+    return d.stalled(failure.reason, f"{why}. The promotion waits, {failure.way_on}; to go back: {back}")
 
 
 def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:

@@ -13,7 +13,7 @@ from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.batches import Batch, wanted_groups
 from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.rollout.draft import Abort, Advance, Draft
-from rollout_lws.rollout.gates import table
+from rollout_lws.rollout.gates import release, table
 from rollout_lws.rollout.gates.base import CurrentStep, Failed, Passed, Waiting, aborts
 from rollout_lws.rollout.gates.capacity import ready_without_restarting, step_batch
 from rollout_lws.rollout.groups.crash_loops import await_quiet, remember_leaders
@@ -65,10 +65,16 @@ def run(d: Draft) -> Draft:
     if refusal:
         d, _ = route.keep(selector_pinning.keep_pinned(d))
         return close_window(d).refuse(refusal)
+    d = release.follow(d)
     if d.paused:
         d = close_window(_with(d, step_batch(d)))
         d, _ = route.keep(selector_pinning.keep_pinned(d))
         return stays_paused(d)
+    failure = release.failed(d)
+    if failure is not None:
+        d = close_window(_with(d, step_batch(d)))
+        d, _ = route.keep(selector_pinning.keep_pinned(d))
+        return _failed(d, failure)
     record = d.o.batch_release
     if record is not None and record.metadata.deletion_timestamp is not None:
         return _without_record(d, record).reconciling(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, assert_never
 
 from rollout_lws.analysis.criterion import Verdict
-from rollout_lws.api import GateRecord, GateResult, StepGate
+from rollout_lws.api import GateRecord, GateResult, PlannedGate
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
 
@@ -39,18 +39,35 @@ Judged: TypeAlias = Ended | Running
 _LATE, _LATEST = timedelta(seconds=60), timedelta(seconds=600)
 
 
-def is_over(d: Draft, deadline: datetime, last: float, *, unread: bool) -> bool:
-    """Whether the time of a gate with figures is over: once those up to its ``deadline`` are there (``last`` is the
-    epoch second of the latest), or do not come.
-    """
-    late = d.now - deadline
-    return late >= timedelta() and (last >= deadline.timestamp() or (unread and late >= _LATE) or late >= _LATEST)
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The time that a gate with figures has; ``deadline`` is None of one that is watched."""
 
+    deadline: datetime | None
 
-def looks_again(d: Draft, deadline: datetime) -> datetime:
-    """When the gate's time may be over next."""
-    moments = (deadline, deadline + _LATE, deadline + _LATEST)
-    return next((each for each in moments if each > d.now), moments[-1])
+    @classmethod
+    def of(cls, gate: PlannedGate, began: float) -> Time:
+        """That of a gate whose figures ``began`` at that epoch second."""
+        if gate.deadline is None:
+            return cls(None)
+        return cls(datetime.fromtimestamp(began, UTC) + timedelta(seconds=gate.deadline))
+
+    def is_over(self, d: Draft, last: float, *, unread: bool) -> bool:
+        """Whether it is over: once figures up to the deadline are there (``last`` is the epoch second of the latest),
+        or do not come.
+        """
+        if self.deadline is None:
+            return False
+        late = d.now - self.deadline
+        there = last >= self.deadline.timestamp()
+        return late >= timedelta() and (there or (unread and late >= _LATE) or late >= _LATEST)
+
+    def looks_again(self, d: Draft) -> datetime | None:
+        """When it may be over next; None if it never is."""
+        if self.deadline is None:
+            return None
+        moments = (self.deadline, self.deadline + _LATE, self.deadline + _LATEST)
+        return next((each for each in moments if each > d.now), moments[-1])
 
 
 def result_of(verdict: Verdict, *, missing: bool) -> GateResult:
@@ -68,7 +85,9 @@ def result_of(verdict: Verdict, *, missing: bool) -> GateResult:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``judge`` looks at a gate without a result, and may write; ``wanted`` is what the next look needs."""
+    """``judge`` looks at a gate of the kind without a result, and may write; ``wanted`` is what the next look needs.
+    Those of kinds that only steps have take a StepGate.
+    """
 
-    judge: Callable[[Draft, StepGate, GateRecord], tuple[Draft, Judged]]
-    wanted: Callable[[Draft, StepGate, GateRecord], Wanted]
+    judge: Callable[[Draft, Any, GateRecord], tuple[Draft, Judged]]
+    wanted: Callable[[Draft, Any, GateRecord], Wanted]

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import assert_never, cast
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FigureSource, GateRecord, MetricGate, StepGate
+from rollout_lws.api import FigureSource, GateRecord, MetricGate, PlannedGate
 from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, is_over, looks_again, result_of
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, result_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
 
-def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
+def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
     stable = metrics_of_stable(d) if _criterion(d, gate).compared else ()
     return Wanted(measurements=(Measurement(_asked(d, gate, record), metrics_of_new(d), stable),))
 
 
-def _criterion(d: Draft, gate: StepGate) -> Criterion:
+def _criterion(d: Draft, gate: PlannedGate) -> Criterion:
     return criterion(cast(MetricGate, gate.metric), gate, d.o.rollout.spec.strategy.source)
 
 
-def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
+def _asked(d: Draft, gate: PlannedGate, record: GateRecord) -> Question:
     source, asks = d.o.rollout.spec.strategy.source, _criterion(d, gate)
     match source.from_:
         case FigureSource.PODS:
@@ -37,17 +36,17 @@ def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
             assert_never(unknown)
 
 
-def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
+def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judged]:
     trial = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(trial, Trial):
         # The first round is on its way.
         return d, Running()
     # From the first figures, since a controller that was restarted begins anew with them.
-    deadline = datetime.fromtimestamp(trial.began, UTC) + timedelta(seconds=gate.deadline)
-    if is_over(d, deadline, trial.last, unread=bool(trial.unread)):
+    time = Time.of(gate, trial.began)
+    if time.is_over(d, trial.last, unread=bool(trial.unread)):
         trial = trial.ended()
     if trial.verdict is None:
-        return d, Running(looks_again(d, deadline), figures.lost([trial], figures.pods(d)))
+        return d, Running(time.looks_again(d), figures.lost([trial], figures.pods(d)))
     result = result_of(trial.verdict, missing=bool(trial.unread) or trial.new.silent())
     told = figures.why(trial.criterion, trial, figures.pods(d))
     return d, Ended(result, told, figures.values(trial.criterion, trial.figures))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from rollout_lws.api import GateRecord, QueryGate, StepGate
+from rollout_lws.api import GateRecord, PlannedGate, QueryGate
 from rollout_lws.api.base import tallied
 from rollout_lws.api.gate_rules import query
 from rollout_lws.prometheus.poll import Poll
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds.figures import digits
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, is_over, looks_again, result_of
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, result_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
@@ -20,26 +19,26 @@ from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_sta
 _LONGEST = 1024
 
 
-def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
+def _asked(d: Draft, gate: PlannedGate, record: GateRecord) -> Question:
     asks = query(cast(QueryGate, gate.query), gate, d.o.rollout.spec.strategy.source)
     return question(d, gate, record, asks)
 
 
-def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
+def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
     measurement = Measurement(_asked(d, gate, record), metrics_of_new(d), metrics_of_stable(d))
     return Wanted(measurements=(measurement,))
 
 
-def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
+def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judged]:
     poll = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(poll, Poll):
         # The first answer is on its way.
         return d, Running()
-    deadline = datetime.fromtimestamp(poll.began, UTC) + timedelta(seconds=gate.deadline)
-    if is_over(d, deadline, poll.last, unread=bool(poll.trouble)):
+    time = Time.of(gate, poll.began)
+    if time.is_over(d, poll.last, unread=bool(poll.trouble)):
         poll = poll.ended()
     if poll.verdict is None:
-        return d, Running(looks_again(d, deadline), poll.lasting)
+        return d, Running(time.looks_again(d), poll.lasting)
     result = result_of(poll.verdict, missing=bool(poll.trouble) or poll.answer is None)
     return d, Ended(result, _why(poll), _shown(poll))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rollout_lws.api import HttpGate, JobGate, MetricGate, QueryGate, StepGate
+from rollout_lws.api import HttpGate, JobGate, MetricGate, PlannedGate, QueryGate
 from rollout_lws.rollout.gates.kinds.http import HTTP
 from rollout_lws.rollout.gates.kinds.jobs.job import JOB
 from rollout_lws.rollout.gates.kinds.kind import Kind
@@ -12,7 +12,7 @@ from rollout_lws.rollout.gates.kinds.metric import METRIC
 from rollout_lws.rollout.gates.kinds.query import QUERY
 
 
-def kind_of(gate: StepGate) -> Kind:
+def kind_of(gate: PlannedGate) -> Kind:
     """That of a gate without problems."""
     match gate.asked:
         case MetricGate():

@@ -1,0 +1,35 @@
+"""What is said of gates: Events of their results, and how a release goes on."""
+
+from __future__ import annotations
+
+from rollout_lws.api import GateRecord, GateResult
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason
+
+
+def tell(d: Draft, record: GateRecord) -> Draft:
+    """With the Event of a gate that has just ended."""
+    match record.result:
+        case GateResult.PASSED:
+            return d.event(EventReason.GATE_PASSED, sentence(record))
+        case GateResult.FAILED:
+            return d.event(EventReason.GATE_FAILED, sentence(record), warning=True)
+        case GateResult.INCONCLUSIVE | GateResult.ERROR:
+            return d.event(EventReason.GATE_INCONCLUSIVE, sentence(record), warning=True)
+        case GateResult.SKIPPED | None:
+            return d
+
+
+def sentence(record: GateRecord) -> str:
+    """Which gate, and why it ended as it did."""
+    return f"gate {record.name}: {record.message}"
+
+
+def way_on(d: Draft, record: GateRecord) -> str:
+    """How the release goes on although the gate has not passed."""
+    return f"to measure it again: {d.command('retry')}; to pass it by hand: {d.command('skip', record.name)}"
+
+
+def named(names: list[str]) -> str:
+    """Gates by their names."""
+    return f"gate{'s' if len(names) > 1 else ''} {', '.join(names)}"

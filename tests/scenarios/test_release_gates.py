@@ -1,0 +1,221 @@
+"""Stories of gates of the whole release: none has to pass, and one that fails stops it wherever it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import LWS_NAME, PODS
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.model_servers import PREFIX
+from tests.scenarios.measured import SLOW, WELL, MeasuredWorld
+from tests.scenarios.names import NAMESPACE
+from tests.scenarios.stories import CANARY, assert_clean
+from tests.scenarios.told import tells
+
+pytestmark = pytest.mark.looptime
+
+FIRST_TOKEN = {"name": "first-token", "metric": {"signal": "TimeToFirstToken", "max": "1s"}, "window": 60}
+COMPARED = {"name": "compared", "metric": {"signal": "TimeToFirstToken", "maxToStable": "150%"}, "window": 60}
+IN_ALL_STYLES = pytest.mark.parametrize(
+    "style",
+    [{"canary": {}}, {"canary": {"capacity": "InPlace"}}, {"canary": {"capacity": "Surge"}}, {"blueGreen": {}}],
+    ids=["canary", "in-place", "surge", "blue-green"],
+)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[MeasuredWorld]:
+    # A group takes its time, so that a promotion is long enough to be watched.
+    made = MeasuredWorld(Options(timing=Timing(ready_after=120)))
+    yield made
+    made.close()
+
+
+async def released(
+    world: MeasuredWorld, version: Mapping[str, str], *gates: dict[str, Any], pause: Any = None, **strategy: Any
+) -> None:
+    """A first step of one group, and a last one; the release has begun."""
+    world.create_workload()
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": world.serve(WELL)}})
+    style = "blueGreen" if "blueGreen" in strategy else "canary"
+    given = {style: {**strategy.pop(style, {}), "gates": deepcopy(list(gates))}}
+    first = {"replicas": 1, "pause": {"duration": 0} if pause is None else pause}
+    world.create_rollout(first, {"replicas": "100%", "pause": {"duration": 0}}, **given, **strategy)
+    await world.rest()
+    world.start_controller()
+    await world.until_state("Healthy")
+    await world.rest()
+    world.apply(version, "v2")
+    await world.until(lambda: world.state != "Healthy")
+
+
+def gate(world: MeasuredWorld, name: str = "first-token") -> dict[str, Any]:
+    return next((each for each in world.status.get("releaseGates", ()) if each["name"] == name), {})
+
+
+def slow_down(world: MeasuredWorld, workload: str = CANARY, seconds: str = "0.9") -> None:
+    for pod in world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={workload}"):
+        changed = {"metadata": {"annotations": {f"{PREFIX}first-token-seconds": seconds}}}
+        world.patch(PODS, pod["metadata"]["name"], changed)
+
+
+@IN_ALL_STYLES
+async def test_a_good_version_is_promoted_and_the_gate_has_no_result(
+    world: MeasuredWorld, style: dict[str, Any]
+) -> None:
+    await released(world, WELL, FIRST_TOKEN, COMPARED, onFailure="Abort", **style)
+    await world.until_state("Healthy", 7200)
+    await world.rest()
+    assert_clean(world, "v2")
+    assert {each["name"]: each.get("result") for each in world.status["releaseGates"]} == {
+        "first-token": None,
+        "compared": None,
+    }
+
+
+async def test_nothing_is_written_from_window_to_window(world: MeasuredWorld) -> None:
+    await released(world, WELL, FIRST_TOKEN, pause={})
+    await world.until_state("AwaitingApproval")
+    await world.until(lambda: "since" in gate(world))
+    before = len(world.writes)
+    await world.sleep(3600)
+    assert len(world.writes) == before
+
+
+async def test_a_version_that_turns_slow_while_it_waits_goes_back_by_itself(world: MeasuredWorld) -> None:
+    await released(world, WELL, FIRST_TOKEN, pause={}, onFailure="Abort")
+    await world.until_state("AwaitingApproval")
+    await world.sleep(1800)
+    slow_down(world)
+    await world.until_state("Aborted", 600)
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    assert world.groups(CANARY) == {}
+    assert "gate first-token: p95" in world.status["aborted"]["message"]
+
+
+@IN_ALL_STYLES
+async def test_a_version_that_turns_slow_after_its_first_step_goes_back(
+    world: MeasuredWorld, style: dict[str, Any]
+) -> None:
+    await released(world, WELL, FIRST_TOKEN, onFailure="Abort", **style)
+    await world.until(lambda: world.status["currentStepIndex"] == 2, seconds=3600)
+    while world.state not in ("Aborted", "Healthy"):
+        slow_down(world)
+        slow_down(world, world.name)
+        await world.sleep(15)
+    assert world.state == "Aborted"
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    assert gate(world)["result"] == "Failed"
+
+
+async def test_a_promotion_stands_still_for_a_user(world: MeasuredWorld) -> None:
+    await in_promotion_that_failed(world)
+    # The group whose turn it was comes back.
+    await world.sleep(300)
+    stands = world.groups()
+    assert "v1" in stands.values()
+    await world.sleep(1800)
+    assert world.groups() == stands
+    assert "The promotion waits, to measure it again: kubectl rollout-lws retry llama" in world.status["message"]
+    world.request("Abort")
+    await world.until_state("Aborted", 7200)
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+
+
+async def in_promotion_that_failed(world: MeasuredWorld) -> None:
+    """The controller waits for a user, with a gate of the release that has failed."""
+    await released(world, WELL, FIRST_TOKEN)
+    await world.until_state("Promoting", 3600)
+    slow_down(world)
+    await world.until_state("Stalled", 3600)
+    assert world.condition("Stalled")["reason"] == "GateFailed"
+    assert world.status["finalising"]["task"] == "Promote"
+
+
+async def test_a_promotion_goes_on_without_a_gate_that_is_skipped(world: MeasuredWorld) -> None:
+    await in_promotion_that_failed(world)
+    world.request("SkipGate", gate="first-token", by="ann", reason="the load test was wrong")
+    await world.until_state("Healthy", 7200)
+    await world.rest()
+    assert_clean(world, "v2")
+    assert (gate(world)["result"], gate(world)["by"]) == ("Skipped", "ann")
+
+
+async def test_a_promotion_goes_on_while_its_gate_is_measured_again(world: MeasuredWorld) -> None:
+    await in_promotion_that_failed(world)
+    slow_down(world, seconds="0.3")
+    world.request("Retry")
+    await world.until_state("Healthy", 7200)
+    await world.rest()
+    assert_clean(world, "v2")
+    assert "result" not in gate(world)
+
+
+@tells({}, {EventReason.GATE_SKIPPED: "the release goes on without gate first-token"})
+async def test_a_full_promotion_goes_on_without_a_gate_that_has_failed(world: MeasuredWorld) -> None:
+    await released(world, SLOW, FIRST_TOKEN, pause={})
+    await world.until_state("Stalled", 3600)
+    world.request("PromoteFull", by="ann")
+    await world.until_state("Healthy", 7200)
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_paused_it_is_recorded_and_not_acted_on(world: MeasuredWorld) -> None:
+    await released(world, SLOW, FIRST_TOKEN, pause={}, onFailure="Abort")
+    await world.until(lambda: "since" in gate(world))
+    world.request("Pause")
+    await world.until_state("Paused")
+    await world.until(lambda: gate(world).get("result") == "Failed", seconds=1200)
+    assert world.state == "Paused"
+    assert world.groups(CANARY) == {0: "v2"}
+    world.request("Resume")
+    await world.until_state("Aborted", 600)
+
+
+async def test_servers_without_requests_stop_nothing(world: MeasuredWorld) -> None:
+    await released(world, {**WELL, "requests-per-second": "0"}, FIRST_TOKEN, onFailure="Abort")
+    await world.until_state("Healthy", 7200)
+
+
+async def test_pods_that_cannot_be_read_stop_nothing_and_are_told_of(world: MeasuredWorld) -> None:
+    await released(world, {**WELL, "engine": "none"}, FIRST_TOKEN, pause={}, onFailure="Abort")
+    await world.until(lambda: "cannot be read" in gate(world).get("message", ""))
+    await world.sleep(1800)
+    world.approve()
+    await world.until_state("Healthy", 7200)
+
+
+async def test_what_is_compared_ends_with_stables_requests(world: MeasuredWorld) -> None:
+    await released(world, WELL, COMPARED, onFailure="Abort", blueGreen={})
+    await world.until(lambda: "finishedAt" in gate(world, "compared"), seconds=7200)
+    assert "result" not in gate(world, "compared")
+    assert gate(world, "compared")["message"].startswith("the stable version takes no requests any more")
+
+
+async def test_a_gate_that_is_edited_is_watched_anew(world: MeasuredWorld) -> None:
+    await released(world, SLOW, FIRST_TOKEN, pause={})
+    await world.until_state("Stalled", 3600)
+    higher = {**FIRST_TOKEN, "metric": {"signal": "TimeToFirstToken", "max": "10s"}}
+    world.patch_rollout({"strategy": {"canary": {"gates": [higher]}}})
+    await world.until_state("AwaitingApproval", 60)
+    assert "result" not in gate(world)
+
+
+async def test_a_controller_that_was_restarted_watches_on(world: MeasuredWorld) -> None:
+    await released(world, WELL, FIRST_TOKEN, pause={}, onFailure="Abort")
+    await world.until_state("AwaitingApproval")
+    world.stop_controller()
+    await world.sleep(600)
+    slow_down(world)
+    world.start_controller()
+    await world.until_state("Aborted", 600)

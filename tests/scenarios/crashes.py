@@ -20,9 +20,11 @@ Begin = Callable[[World], Awaitable[_Begun]]
 Tell = Callable[[World, _Begun], Awaitable[None]]
 
 
-async def killed_after(begin: Begin[_Begun], tell: Tell[_Begun], writes: int) -> bool:
+async def killed_after(
+    begin: Begin[_Begun], tell: Tell[_Begun], writes: int, make: Callable[[], World] = World
+) -> bool:
     """Tell the story with one kill; False when the release needed fewer writes than that."""
-    world = World()
+    world = make()
     begun = await begin(world)
     world.budget, restarted = writes, False
 
@@ -42,14 +44,20 @@ async def killed_after(begin: Begin[_Begun], tell: Tell[_Begun], writes: int) ->
     return restarted
 
 
-def kill_after_every_write(begin: Begin[_Begun], tell: Tell[_Begun], part: int, parts: int = PARTS) -> int:
+def kill_after_every_write(
+    begin: Begin[_Begun],
+    tell: Tell[_Begun],
+    part: int,
+    parts: int = PARTS,
+    make: Callable[[], World] = World,
+) -> int:
     """Every write is tried: each part takes its share of them, so that several cores can work. Gives the number of
     stories.
     """
     tried = 0
     for writes in itertools.count(part, parts):
         try:
-            restarted = virtual_time.run(killed_after(begin, tell, writes))
+            restarted = virtual_time.run(killed_after(begin, tell, writes, make))
         except AssertionError as error:
             raise AssertionError(f"killed after write {writes}: {error}") from error
         if not restarted:

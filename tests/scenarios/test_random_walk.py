@@ -22,6 +22,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.workload import revisions
 from tests import virtual_time
 from tests.scenarios.judge import CANARY, Judge
+from tests.scenarios.measured import MeasuredWorld
 from tests.scenarios.routed import PROVIDERS
 from tests.scenarios.shell import ShellWalk, ShellWorld
 from tests.scenarios.styles import STYLES
@@ -149,7 +150,7 @@ def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def core(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
-    world = World(Options(nodes=3))
+    world = (MeasuredWorld if plan.gated else World)(Options(nodes=3))
     # So that not one of LWS's records is left that only luck would keep.
     with mock.patch.object(revisions, "SPARE_RECORDS", 0):
         await walk(Walk(world, plan, seen, Judge(world, plan.unavailable, plan.style)), done)
@@ -177,6 +178,12 @@ OTHERS: Lane = (
     core,
     (*DRIVING * 5, *SHARED * 2, *SCALED, *EDITED, *DISTURBING, *BACK * 2),
     st.builds(replace, plans, routed=st.just(True), provider=st.sampled_from(PROVIDERS)),
+)
+#: Versions that model servers judge; a slow one is v3.
+GATED: Lane = (
+    core,
+    (*DRIVING * 6, *DISTURBING, *BACK * 2, Kind("skip", st.sampled_from(("first-token", "all-through")))),
+    plans.map(lambda plan: replace(plan, gated=True)),
 )
 SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2), plans
 
@@ -217,6 +224,12 @@ def test_a_walk_breaks_no_promise_and_comes_to_a_legal_end() -> None:
 def test_a_walk_of_the_whole_controller_comes_to_a_legal_end_whatever_happens_between_it_and_the_server() -> None:
     seen = wander(SHELL, 5, 10)
     assert seen["told:Completed"] and seen["state:Promoting"]
+
+
+@pytest.mark.timeout(300)
+def test_a_walk_whose_versions_are_judged_by_their_model_servers_comes_to_a_legal_end() -> None:
+    seen = wander(GATED, 6, 10)
+    assert seen["told:Completed"] and seen["told:GatePassed"] and seen["state:Analyzing"], seen
 
 
 @pytest.fixture
@@ -278,6 +291,15 @@ def test_many_walks_beside_others_who_write_what_a_release_shares_come_to_legal_
     seen = ramble(OTHERS, 5, number + 4 + 1000 * part)
     assert {kind for kind in kinds_of(OTHERS) if not seen[f"act:{kind}"]} == set(), seen
     assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(2))
+def test_many_walks_of_versions_that_model_servers_judge_come_to_legal_ends(part: int, number: int) -> None:
+    seen = ramble(GATED, 4, number + 6 + 1000 * part)
+    told = ("Completed", "Aborted", "Superseded", "GatePassed", "GateFailed", "GateInconclusive")
+    assert {end for end in told if not seen[f"told:{end}"]} == set(), seen
 
 
 def kinds_of(lane: Lane) -> set[str]:

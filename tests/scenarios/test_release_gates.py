@@ -51,6 +51,10 @@ async def released(
     world.start_controller()
     await world.until_state("Healthy")
     await world.rest()
+    await applied(world, version)
+
+
+async def applied(world: MeasuredWorld, version: Mapping[str, str]) -> None:
     world.apply(version, "v2")
     await world.until(lambda: world.state != "Healthy")
 

@@ -137,6 +137,8 @@ class Walk(Others):
                     world.request("Resume")
                 elif world.state == "AwaitingApproval" or stalled.get("reason") == "ApprovalTimeout":
                     world.approve()
+                elif stalled.get("status") == "True" and stalled["reason"] in _SKIPPED:
+                    self._skip_one()
                 elif stalled.get("status") == "True" and stalled["reason"] in _RETRIED:
                     world.request("Retry")
                 elif stalled.get("status") == "True" and stalled["reason"] == "PartitionInUse":
@@ -144,6 +146,13 @@ class Walk(Others):
                 elif stalled.get("status") == "True" and stalled["reason"] == "HoldConflict":
                     self.partition(HOLD)
             await self._look_again()
+
+    def _skip_one(self) -> None:
+        """A gate that has come to nothing, of the step or of the release."""
+        status = self.world.status
+        every = (*status.get("gates", ()), *status.get("releaseGates", ()))
+        open_ones = (each["name"] for each in every if each.get("result") in ("Failed", "Inconclusive", "Error"))
+        self.skip(next(open_ones))
 
     async def _until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for what comes by itself, but for a canary that serves alone and that a person has to give up."""
@@ -193,6 +202,8 @@ class Walk(Others):
         assert self.ready(version)
 
 
+#: Reasons of a stalled step after which a person goes on without a gate.
+_SKIPPED = ("GateFailed", "GateInconclusive")
 #: Reasons of a stalled step or an aborted version after which a person tries again.
 _RETRIED = ("ProgressDeadlineExceeded", "GroupKeepsRestarting", "Aborted")
 

@@ -23,7 +23,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.writes import Write
 from tests.scenarios.judge import CANARY, Judge
 from tests.scenarios.routed import routing
-from tests.scenarios.walk_plans import PLANS, Plan, template
+from tests.scenarios.walk_plans import PLANS, STEP_GATE, WATCHED, Plan, template
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
 
@@ -63,12 +63,14 @@ class Acts:
             words["failureThreshold"] = plan.threshold
         if plan.routed:
             words["trafficRoutings"] = routing(plan.provider, gracePeriodSeconds=1, drainSeconds=5)
+        if plan.gated:
+            words["gates"] = [WATCHED]
         strategy[plan.style.key] = words
         self.world.create_rollout(*self.steps_of(plan.steps), **strategy)
 
     def steps_of(self, plan: str) -> list[dict[str, Any]]:
         """The plan's steps; with traffic each sends some requests to the new version."""
-        steps = PLANS[plan]
+        steps = PLANS[plan] if not self.plan.gated else [{**step, "gates": [STEP_GATE]} for step in PLANS[plan]]
         if not self.plan.routed:
             return [{key: value for key, value in step.items() if key != "traffic"} for step in steps]
         if not self.plan.style.apart:
@@ -106,6 +108,9 @@ class Acts:
 
     def ask(self, kind: str) -> None:
         self.world.request(kind)
+
+    def skip(self, gate: str) -> None:
+        self.world.request("SkipGate", gate=gate)
 
     def ask_jump(self, step: int) -> None:
         self.world.request("Jump", toStep=step)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from rollout_lws.sandbox.model_servers import PREFIX as SERVER
 from tests.scenarios.containers import Containers
 from tests.scenarios.routed import BY_ROUTE, Provider
 from tests.scenarios.styles import CANARY_STYLE, Style
@@ -19,6 +20,11 @@ VERSIONS: dict[str, dict[str, str]] = {
     "crash": {"ready-after": "1s", "fail": "CrashLoopBackOff", "crash-after": "20s"},
     "last": {"ready-after": "1s"},
 }
+#: Seconds until its model server's first token, half of requests; the others are well.
+FIRST_TOKENS = {"v3": "2"}
+#: What each step has to pass where a plan has gates, and what is watched all through. Few requests decide.
+STEP_GATE = {"name": "first-token", "metric": {"signal": "TimeToFirstToken", "max": "1s"}, "window": 60}
+WATCHED = {"name": "all-through", "metric": {"signal": "TimeToFirstToken", "quantile": 90, "max": "1s"}, "window": 60}
 #: Steps by name. Where the LWS has a route, a step that says nothing of traffic sends some requests all the same.
 PLANS: dict[str, list[dict[str, Any]]] = {
     "all": [{"replicas": "100%"}],
@@ -48,6 +54,7 @@ class Plan:
     min_ready: int = 0
     threshold: int | None = None
     routed: bool = False
+    gated: bool = False
     provider: Provider = BY_ROUTE
     style: Style = CANARY_STYLE
     ending: str = "finish"
@@ -65,7 +72,10 @@ class Act:
 def template(version: str, containers: Containers) -> dict[str, Any]:
     annotations: dict[str, str | None] = dict.fromkeys((PREFIX + "fail", PREFIX + "crash-after"))
     annotations |= {PREFIX + key: value for key, value in VERSIONS[version].items()}
+    server = {"engine": "vLLM", "requests-per-second": "20", "first-token-seconds": FIRST_TOKENS.get(version, "0.3")}
+    annotations |= {SERVER + key: value for key, value in server.items()}
+    (container,) = containers.of(version)
     return {
         "metadata": {"labels": {"app": "llama"}, "annotations": annotations},
-        "spec": {"containers": containers.of(version)},
+        "spec": {"containers": [{**container, "ports": [{"name": "http", "containerPort": 8000}]}]},
     }

@@ -178,6 +178,8 @@ class StepRecord(Model):
     """When its traffic was routed; without routing, when its groups were ready."""
     paused_at: MicroTime | None = None
     """When its pause began."""
+    halted_at: MicroTime | None = None
+    """Since when the release is paused while gates are measured, whose deadlines stand still; absent otherwise."""
     best_ready: Tally | None = None
     """Most groups that were ready in it."""
     best_ready_at: MicroTime | None = None
@@ -203,6 +205,8 @@ class GateRecord(Model):
     """Since when it is measured."""
     finished_at: MicroTime | None = None
     """When the result was there, or when the release went on without one."""
+    halted: Tally | None = None
+    """Seconds for which the release was paused meanwhile, which its deadline leaves out."""
     value: str | None = None
     """The new version's value."""
     stable_value: str | None = None

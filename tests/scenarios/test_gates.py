@@ -256,6 +256,24 @@ async def test_paused_it_is_measured_on_and_aborts_nothing(world: MeasuredWorld)
     await world.until_state("Aborted", 60)
 
 
+async def test_deadlines_stand_still_while_it_is_paused(world: MeasuredWorld) -> None:
+    await released(world, {**WELL, "requests-per-second": "0"}, FIRST_TOKEN)
+    await world.until_state("Analyzing")
+    await world.sleep(300)
+    world.request("Pause")
+    await world.until_state("Paused")
+    await world.sleep(3600)
+    writes = len(world.writes)
+    await world.sleep(3600)
+    assert len(world.writes) == writes
+    world.request("Resume")
+    await world.until_state("Analyzing", 60)
+    await world.sleep(200)
+    assert world.state == "Analyzing"
+    await world.until_state("Stalled", 200)
+    assert gate(world)["result"] == "Inconclusive"
+
+
 async def test_a_gate_that_was_edited_while_paused_can_be_skipped(world: MeasuredWorld) -> None:
     await released(world, SLOW, FIRST_TOKEN)
     await world.until_state("Analyzing")

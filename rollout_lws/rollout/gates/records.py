@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import GateRecord, GateStage, PlannedGate, StepGate
+from rollout_lws.api.base import tallied, with_fields
 from rollout_lws.rollout.decision import Asked, Question
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.step_plan import gate_hash
@@ -45,6 +46,28 @@ def begun(d: Draft) -> tuple[tuple[StepGate, GateRecord], ...]:
     known = known_records(d)
     asked = ((gate, gate_hash(gate, d.o.rollout.spec.strategy.source)) for gate in planned(d))
     return tuple((gate, known[gate.name, text]) for gate, text in asked if (gate.name, text) in known)
+
+
+def halt(d: Draft) -> Draft:
+    """While the release is paused: deadlines of gates that have no result stand still."""
+    step = d.status.step
+    waits = any(each.result is None and each.since is not None for each in d.status.gates)
+    return d.set_step(halted_at=d.now) if waits and (step is None or step.halted_at is None) else d
+
+
+def go_on(d: Draft) -> Draft:
+    """Once the release is not paused any more: the deadlines leave out the time in which it was."""
+    since = d.status.step.halted_at if d.status.step is not None else None
+    if since is None:
+        return d
+
+    def later(each: GateRecord) -> GateRecord:
+        if each.result is not None or each.since is None:
+            return each
+        halted = (d.now - max(since, each.since)).total_seconds()
+        return with_fields(each, halted=tallied((each.halted or 0) + round(halted)))
+
+    return d.set_step(halted_at=None).set(gates=tuple(later(each) for each in d.status.gates))
 
 
 def current(d: Draft, name: str) -> GateRecord | None:

@@ -13,7 +13,7 @@ from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.batches import Batch, wanted_groups
 from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.rollout.draft import Abort, Advance, Draft
-from rollout_lws.rollout.gates import release, table
+from rollout_lws.rollout.gates import records, release, table
 from rollout_lws.rollout.gates.base import CurrentStep, Failed, Passed, Waiting, aborts
 from rollout_lws.rollout.gates.capacity import ready_without_restarting, step_batch
 from rollout_lws.rollout.groups.crash_loops import await_quiet, remember_leaders
@@ -69,7 +69,8 @@ def run(d: Draft) -> Draft:
     if d.paused:
         d = close_window(_with(d, step_batch(d)))
         d, _ = route.keep(selector_pinning.keep_pinned(d))
-        return stays_paused(d)
+        return stays_paused(records.halt(d))
+    d = records.go_on(d)
     failure = release.failed(d)
     if failure is not None:
         d = close_window(_with(d, step_batch(d)))

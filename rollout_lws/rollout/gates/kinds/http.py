@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -12,7 +12,7 @@ from rollout_lws.api import GateRecord, GateResult, HttpGate, Phase, StepGate
 from rollout_lws.rollout.decision import Endpoint, Measurement, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, deadline_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import requests_to_new
 
@@ -38,7 +38,7 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     if targets and not left:
         return d, Ended(GateResult.PASSED, _passed(d, gate, calls, targets))
     # From the first answers, since a controller that was restarted begins anew with them.
-    deadline = datetime.fromtimestamp(calls.began, UTC) + timedelta(seconds=gate.deadline)
+    deadline = deadline_of(datetime.fromtimestamp(calls.began, UTC), gate.deadline, record)
     open_one = _open_one(calls, left)
     if deadline > d.now:
         # An answer's own words may change with each round, and the status would with them.

@@ -39,6 +39,11 @@ Judged: TypeAlias = Ended | Running
 _LATE, _LATEST = timedelta(seconds=60), timedelta(seconds=600)
 
 
+def deadline_of(began: datetime, seconds: int, record: GateRecord) -> datetime:
+    """When so many seconds of a gate are over, without those for which the release was paused."""
+    return began + timedelta(seconds=seconds + (record.halted or 0))
+
+
 @dataclass(frozen=True, slots=True)
 class Time:
     """The time that a gate with figures has; ``deadline`` is None of one that is watched."""
@@ -46,11 +51,11 @@ class Time:
     deadline: datetime | None
 
     @classmethod
-    def of(cls, gate: PlannedGate, began: float) -> Time:
+    def of(cls, gate: PlannedGate, record: GateRecord, began: float) -> Time:
         """That of a gate whose figures ``began`` at that epoch second."""
         if gate.deadline is None:
             return cls(None)
-        return cls(datetime.fromtimestamp(began, UTC) + timedelta(seconds=gate.deadline))
+        return cls(deadline_of(datetime.fromtimestamp(began, UTC), gate.deadline, record))
 
     def is_over(self, d: Draft, last: float, *, unread: bool) -> bool:
         """Whether it is over: once figures up to the deadline are there (``last`` is the epoch second of the latest),

@@ -42,7 +42,7 @@ def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judg
         # The first round is on its way.
         return d, Running()
     # From the first figures, since a controller that was restarted begins anew with them.
-    time = Time.of(gate, trial.began)
+    time = Time.of(gate, record, trial.began)
     if time.is_over(d, trial.last, unread=bool(trial.unread)):
         trial = trial.ended()
     if trial.verdict is None:

@@ -34,7 +34,7 @@ def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judg
     if not isinstance(poll, Poll):
         # The first answer is on its way.
         return d, Running()
-    time = Time.of(gate, poll.began)
+    time = Time.of(gate, record, poll.began)
     if time.is_over(d, poll.last, unread=bool(poll.trouble)):
         poll = poll.ended()
     if poll.verdict is None:

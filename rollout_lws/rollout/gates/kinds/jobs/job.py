@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 from rollout_lws.api import GateJobRecord, GateRecord, GateResult, StepGate
 from rollout_lws.objects.jobs import Job
@@ -13,7 +12,7 @@ from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds.jobs.manifest import from_cron_job, job_name, manifest
 from rollout_lws.rollout.gates.kinds.jobs.verdict import Unsettled, ending, trouble
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, deadline_of
 
 #: As many Jobs as a status remembers; older ones are deleted with the Rollout only.
 _MOST_JOBS = 64
@@ -39,7 +38,7 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     judged = _made(d, live) if live is not None else None
     if isinstance(judged, Ended):
         return d, replace(judged, shown=shown)
-    until = (record.since or d.now) + timedelta(seconds=gate.deadline)
+    until = deadline_of(record.since or d.now, gate.deadline, record)
     told = _hindrance(d, live) if live is not None else _lacking(d, gate)
     if until <= d.now:
         what = f"Job {name} has not ended" if live is not None or record.job is not None else "no Job was made"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never, cast
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FigureSource, GateRecord, MetricGate, StepGate
+from rollout_lws.api import Analysis, FigureSource, GateRecord, MetricGate, StepGate
 from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
@@ -27,12 +28,17 @@ def _criterion(d: Draft, gate: StepGate) -> Criterion:
 
 
 def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
-    source, asks = d.o.rollout.spec.strategy.source, _criterion(d, gate)
+    return question(d, gate, record, asks(gate, d.o.rollout.spec.strategy.source))
+
+
+def asks(gate: StepGate, source: Analysis) -> Criterion | Stored:
+    """What the gate asks, of pods or of Prometheus."""
+    asked = criterion(cast(MetricGate, gate.metric), gate, source)
     match source.from_:
         case FigureSource.PODS:
-            return question(d, gate, record, asks)
+            return asked
         case FigureSource.PROMETHEUS:
-            return question(d, gate, record, Stored(asks, prometheus(source)))
+            return Stored(asked, prometheus(source))
         case unknown:
             assert_never(unknown)
 
@@ -48,9 +54,14 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
         trial = trial.ended()
     if trial.verdict is None:
         return d, Running(looks_again(d, deadline), figures.lost([trial], figures.pods(d)))
+    return d, ended(trial, figures.pods(d))
+
+
+def ended(trial: Trial, names: Mapping[str, str]) -> Ended:
+    """What comes of a trial that has ended; ``names`` are those of pods, by uid."""
     result = result_of(trial.verdict, missing=bool(trial.unread) or trial.new.silent())
-    told = figures.why(trial.criterion, trial, figures.pods(d))
-    return d, Ended(result, told, figures.values(trial.criterion, trial.figures))
+    told = figures.why(trial.criterion, trial, names)
+    return Ended(result, told, figures.values(trial.criterion, trial.figures))
 
 
 METRIC = Kind(_judge, _wanted)

@@ -1,0 +1,54 @@
+"""What is tried, how, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout_lws.api import GateResult, StepGate, StyleStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A gate of the plan; ``step`` is 1-based."""
+
+    step: int
+    gate: StepGate
+
+
+def planned(plan: StyleStrategy) -> tuple[Planned, ...]:
+    """All gates of a plan, in its order."""
+    return tuple(Planned(number, gate) for number, step in enumerate(plan.steps, 1) for gate in step.gates)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How gates are tried. ``window`` is the seconds for which all are measured, None for the default of each.
+    ``prometheus`` is the URL to ask, "" for none, and ``token`` what is sent to it. ``confine`` keeps queries in the
+    Rollout's namespace. ``http`` says whether requests are sent.
+    """
+
+    window: int | None = None
+    prometheus: str = ""
+    token: str = ""
+    confine: bool = True
+    http: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a gate. ``result`` is None if it was not asked. ``shown`` are fields of a gate's record,
+    ``needed`` how many requests a verdict takes, None where that is not known.
+    """
+
+    planned: Planned
+    result: GateResult | None
+    message: str
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    needed: int | None = None
+
+    @property
+    def bad(self) -> bool:
+        """Whether a release would not get past it."""
+        return self.result in (GateResult.FAILED, GateResult.ERROR)

@@ -123,7 +123,7 @@ def _seen(transport: Transport, target: Target, name: str) -> Observation:
 
 
 async def _try(d: Draft, gates: tuple[Planned, ...], ways: Ways, target: Target) -> tuple[Tried, ...]:
-    connection = await connected(_proxied(kubeconfig.load(target)))
+    connection = await connected(proxied(kubeconfig.load(target)))
     try:
         client = Client(connection, timeout=target.request_timeout or 30.0)
         return await Trying(d, ways, client, WallClock(), _progress).all(gates)
@@ -133,7 +133,7 @@ async def _try(d: Draft, gates: tuple[Planned, ...], ways: Ways, target: Target)
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _proxied(context: Context) -> Context:
+def proxied(context: Context) -> Context:
     """The context with the proxy that all commands use; a controller takes none from its environment."""
     proxy = proxy_of(context.server, context.cluster, os.environ)
     return replace(context, cluster={**context.cluster, "proxy-url": proxy})

@@ -18,7 +18,7 @@ from rollout_lws.cli.analyze.model import Planned, Tried, Ways
 from rollout_lws.cli.analyze.rounds import Progress, looked_back, measured
 from rollout_lws.cli.durations import short
 from rollout_lws.clock import Clock
-from rollout_lws.errors import ApiError
+from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.measuring.calling import HttpCalls, ProxyCaller
 from rollout_lws.measuring.pods import PodFigures
@@ -60,10 +60,12 @@ class Trying:
     progress: Progress
 
     async def all(self, gates: Sequence[Planned]) -> tuple[Tried, ...]:
-        """What comes of each. Unreachable when the API server does not answer."""
+        """What comes of each; what does not answer is part of that."""
         url = self.ways.prometheus
         allowed = [Allowed.parse(url, "--prometheus")] if url else []
         prometheus = PrometheusClient(self.client, self.clock, allowed, url, self.ways.token)
+        past = PrometheusFigures(prometheus, self.clock, SCRAPE_EVERY)
+        queries = PrometheusQueries(prometheus, self.clock, SCRAPE_EVERY, confine=self.ways.confine)
         now = self.clock.now()
         of_pods = {place: asked for place, each in enumerate(gates) if (asked := self._of_pods(each.gate, now))}
         source = PodFigures(ProxyScraper(self.client, lent), _every(each.question.asks for each in of_pods.values()))
@@ -72,7 +74,7 @@ class Trying:
                 rounds = measured(source, self._namespace, [*of_pods.values()], self.clock, self.progress)
                 trials = group.create_task(rounds)
                 others = {
-                    place: group.create_task(self._other(each, now, prometheus))
+                    place: group.create_task(self._other(each, now, past, queries))
                     for place, each in enumerate(gates)
                     if place not in of_pods
                 }
@@ -104,13 +106,15 @@ class Trying:
         pods = metrics_of_stable(self.d)
         return Measurement(Question(gate.name, since, asks), pods, pods)
 
-    async def _other(self, planned: Planned, now: datetime, prometheus: PrometheusClient) -> Tried:
+    async def _other(
+        self, planned: Planned, now: datetime, past: PrometheusFigures, queries: PrometheusQueries
+    ) -> Tried:
         gate = planned.gate if self.ways.window is None else with_fields(planned.gate, window=self.ways.window)
         match gate.asked:
             case MetricGate():
-                return await self._of_the_past(planned, gate, now, prometheus)
+                return await self._of_the_past(planned, gate, now, past)
             case QueryGate():
-                return await self._queried(planned, gate, now, prometheus)
+                return await self._queried(planned, gate, now, queries)
             case HttpGate():
                 return await self._called(planned, now)
             case JobGate() as job:
@@ -120,26 +124,22 @@ class Trying:
             case unknown:
                 assert_never(unknown)
 
-    async def _of_the_past(
-        self, planned: Planned, gate: StepGate, now: datetime, prometheus: PrometheusClient
-    ) -> Tried:
+    async def _of_the_past(self, planned: Planned, gate: StepGate, now: datetime, past: PrometheusFigures) -> Tried:
         asks = self._asks(gate)
         if not self.ways.prometheus or not isinstance(asks, Stored):
             return Tried(planned, GateResult.ERROR, _NO_PROMETHEUS)
         since = now.replace(microsecond=0) - timedelta(seconds=gate.seconds + _SCRAPED)
         measurement = self._measurement(gate, since, replace(asks, prometheus=self._reached(asks.prometheus)))
-        source = PrometheusFigures(prometheus, self.clock, SCRAPE_EVERY)
-        return self._tried(planned, await looked_back(source, self._namespace, measurement, self.clock))
+        return self._tried(planned, await looked_back(past, self._namespace, measurement, self.clock))
 
-    async def _queried(self, planned: Planned, gate: StepGate, now: datetime, prometheus: PrometheusClient) -> Tried:
+    async def _queried(self, planned: Planned, gate: StepGate, now: datetime, queries: PrometheusQueries) -> Tried:
         if not self.ways.prometheus:
             return Tried(planned, GateResult.ERROR, _NO_PROMETHEUS)
         asks = query.asks(gate, self.d.o.rollout.spec.strategy.source)
         asks = replace(asks, prometheus=self._reached(asks.prometheus))
         since = now.replace(microsecond=0) - timedelta(seconds=gate.seconds)
         measurement = self._measurement(gate, since, asks)
-        source = PrometheusQueries(prometheus, self.clock, SCRAPE_EVERY, confine=self.ways.confine)
-        folds = await source.round(self._namespace, (measurement,), {})
+        folds = await queries.round(self._namespace, (measurement,), {})
         poll = folds[measurement.question](None, self.clock.now().timestamp())
         assert isinstance(poll, Poll), "it is what answers to queries are folded into"
         return _of(planned, query.ended(poll.ended()))
@@ -170,6 +170,8 @@ class Trying:
         except ApiError as error:
             told = no_cron_job(cron_job) if error.code == 404 else f"CronJob {cron_job} is not known: {error.message}"
             return Tried(planned, GateResult.ERROR, told)
+        except Unreachable as error:
+            return Tried(planned, GateResult.ERROR, f"CronJob {cron_job} is not known: {error}")
         return Tried(planned, None, f"not run: CronJob {cron_job} is there")
 
     def _tried(self, planned: Planned, trial: Trial) -> Tried:

@@ -12,9 +12,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from rollout_lws.cli.analyze.command import proxied
 from rollout_lws.cli.main import program
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.errors import RolloutLwsError
+from rollout_lws.kubeconfig.context import Context
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LWS_WORKER_INDEX, PODS
 from rollout_lws.sandbox.behaviours.base import running_and_ready
 from rollout_lws.sandbox.behaviours.cluster import Options
@@ -138,3 +140,10 @@ def test_a_rollout_that_would_be_refused_is_not_tried(world: World) -> None:
     result = world.run("analyze", "llama")
     assert result.exit_code == 1
     assert "rollout/llama would be refused: spec.strategy.canary.steps[1].replicas" in str(result.exception)
+
+
+def test_pods_are_asked_by_the_proxy_of_the_environment_as_the_api_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "near.example.com")
+    far, near = (Context("main", f"https://{name}.example.com", "default") for name in ("far", "near"))
+    assert [proxied(each).cluster["proxy-url"] for each in (far, near)] == ["http://proxy:3128", ""]

@@ -24,7 +24,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.metrics_endpoints import metrics_of_stable
 from rollout_lws.sandbox.faults import Effect
 from tests.scenarios.evals import cron_job
-from tests.scenarios.measured import WELL, MeasuredWorld, ServerClock
+from tests.scenarios.measured import SLOW, WELL, MeasuredWorld, ServerClock
 from tests.scenarios.names import NAMESPACE
 from tests.scenarios.routed import create_route, routing
 from tests.scenarios.test_http_gates import BOARD, BROKEN, NO, WARM, WARM_UP, create_board
@@ -76,8 +76,14 @@ async def tried(world: MeasuredWorld, **ways: Any) -> dict[str, Tried]:
     assert seen is not None
     d = Draft.of(seen)
     before = world.server.store.version
-    trial = Trying(d, Ways(**ways), world.client, ServerClock(world.server), lambda _done, _window: None)
-    found = await trial.all(planned(d.strategy))
+    told: list[tuple[float, float]] = []
+
+    def progress(done: float, window: float) -> None:
+        told.append((round(done), window))
+
+    found = await Trying(d, Ways(**ways), world.client, ServerClock(world.server), progress).all(planned(d.strategy))
+    assert told == sorted(told)
+    assert not told or told[-1][0] == told[-1][1]
     assert world.server.store.version == before
     return {each.planned.gate.name: each for each in found}
 
@@ -152,6 +158,24 @@ async def test_a_job_is_never_run(world: MeasuredWorld) -> None:
     assert world.server.list(JOBS, NAMESPACE) == []
 
 
+async def test_while_a_release_is_on_the_stable_version_is_judged(world: MeasuredWorld) -> None:
+    world.create_workload()
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": world.serve(BUSY)}})
+    world.create_rollout(
+        {"replicas": 1, "pause": {}}, {"replicas": 2, "gates": [FIRST_TOKEN, NO_SLOWER]}, {"replicas": "100%"}
+    )
+    await world.rest()
+    world.start_controller()
+    await world.until_state("Healthy")
+    world.apply({**SLOW, "requests-per-second": "40"}, "v2")
+    await world.until_state("AwaitingApproval", 3600)
+    await world.rest()
+    found = await tried(world)
+    assert {each.result for each in found.values()} == {GateResult.PASSED}
+    assert {each.planned.step for each in found.values()} == {2}
+    assert found["first-token"].shown["samples"] == 4 * 40 * 60
+
+
 class Scraped:
     """A Prometheus that has scraped the leaders, and knows one number of everything else."""
 
@@ -222,6 +246,14 @@ async def test_prometheus_judges_the_whole_window_of_the_past_at_once(
     servers = {(each.address, each.secret, each.matchers) for each, _ in prometheus.asked}
     assert servers == {("http://localhost:9090", "", (("cluster", "eu-1"),))}
     assert 'pod=~"llama-0|llama-1|llama-2|llama-3"' in prometheus.asked[-1][1]
+
+
+async def test_an_api_server_that_does_not_answer_is_no_verdict(world: MeasuredWorld) -> None:
+    await serving(world, FIRST_TOKEN, WARM_UP, EVALS, answers=WARM)
+    world.faults.stopped = True
+    found = await tried(world, http=True)
+    assert {each.result for each in found.values()} == {GateResult.ERROR}
+    assert "/metrics through the API server: no answer in 5 s" in found["first-token"].message
 
 
 async def test_prometheus_is_asked_at_an_address_of_the_command_line_only(world: MeasuredWorld) -> None:

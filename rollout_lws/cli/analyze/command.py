@@ -34,6 +34,7 @@ from rollout_lws.kubeconfig.target import Target
 from rollout_lws.observe.observer import observe
 from rollout_lws.origins import Allowed
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.metrics_endpoints import metrics_of_stable
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import wrong_kind
 from rollout_lws.settings import GATE_QUERIES
@@ -94,6 +95,11 @@ def analyze(
     gates = planned(d.strategy)
     if not gates:
         raise UsageError(f"rollout/{name} has no gates: add them to the steps of its plan")
+    if not metrics_of_stable(d):
+        raise UsageError(
+            f"no group of {d.called} is ready at its stable version, so there is nothing to judge gates by:"
+            f" see {d.command('doctor')}"
+        )
     tried = asyncio.run(_try(d, gates, ways, target))
     if output == "json":
         click.echo(document(rendered.document(namespace, name, d.stable_revision, tried), "json"), nl=False)

@@ -142,6 +142,18 @@ def test_a_rollout_that_would_be_refused_is_not_tried(world: World) -> None:
     assert "rollout/llama would be refused: spec.strategy.canary.steps[1].replicas" in str(result.exception)
 
 
+def test_without_a_ready_group_nothing_is_judged(world: World) -> None:
+    world.release(**HEALTHY)
+    plan = {"spec": {"strategy": {"canary": {"steps": [{"replicas": 1, "gates": [WIDE]}, {"replicas": "100%"}]}}}}
+    world.do(lambda: world.server.patch(world.rollouts, "default", "llama", plan))
+    result = world.run("analyze", "llama")
+    assert result.exit_code == 1
+    assert str(result.exception) == (
+        "no group of LeaderWorkerSet llama is ready at its stable version, so there is nothing to judge gates by:"
+        " see kubectl rollout-lws doctor llama"
+    )
+
+
 def test_pods_are_asked_by_the_proxy_of_the_environment_as_the_api_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "proxy:3128")
     monkeypatch.setenv("NO_PROXY", "near.example.com")

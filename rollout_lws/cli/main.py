@@ -34,6 +34,7 @@ class Entry:
 
 COMMANDS = {
     "abort": Entry("actions.command", "abort", "Go back to stable; what serves is not restarted."),
+    "analyze": Entry("analyze.command", "analyze", "Try the gates of a plan on the version that serves."),
     "completion": Entry("completion", "completion", "Print the script that completes commands and names in a shell."),
     "controller": Entry("controller", "controller", "Run the controller."),
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),

@@ -24,7 +24,7 @@ from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.login import Login, configured, why
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard, Relay
-from rollout_lws.kubeconfig.context import load
+from rollout_lws.kubeconfig.context import Context, load
 from rollout_lws.kubeconfig.login import Headers, impersonation, program_of
 from rollout_lws.kubeconfig.proxies import proxy_of
 from rollout_lws.kubeconfig.target import Target
@@ -222,11 +222,16 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
             pass
         else:
             return Connection(configuration)
-    chosen = load(Target(kubeconfig=kubeconfig, context=context))
+    return await connected(load(Target(kubeconfig=kubeconfig, context=context)))
+
+
+async def connected(chosen: Context) -> Connection:
+    """Connect to the server of a context, flags included. UsageError as above."""
+    configuration = Configuration()
     if proxy_of(chosen.server, chosen.cluster, {}).startswith("socks"):
         raise UsageError(
-            f"the kubeconfig's proxy-url {shown(chosen.cluster['proxy-url'])!r} is a SOCKS proxy, which the controller"
-            " cannot use: give it one of http:// or https://"
+            f"the kubeconfig's proxy-url {shown(chosen.cluster['proxy-url'])!r} is a SOCKS proxy, which neither the"
+            " controller nor analyze can use: give it one of http:// or https://"
         )
     try:
         loading = partial(config.load_kube_config_from_dict, configured(chosen))

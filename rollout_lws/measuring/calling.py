@@ -18,7 +18,7 @@ from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.measuring.rounds import Fold
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.permissions import Permission, allow, is_denied
+from rollout_lws.objects.permissions import Grant, Permission, allow, is_denied
 from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES, Resource
 from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.rollout.decision import Answered, Asked, Endpoint, Measurement, Question
@@ -104,8 +104,9 @@ class PodCaller:
 class ProxyCaller:
     """Asks pods through the API server's proxy, which needs ``get`` on pods/proxy, ``create`` for a POST."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, grant: Grant = allow) -> None:
         self._client = client
+        self._grant = grant
 
     async def ask(self, namespace: str, target: Target, call: Call) -> Said:
         body = call.body.encode() if call.body is not None else None
@@ -121,7 +122,7 @@ class ProxyCaller:
         except ApiError as error:
             if is_denied(error, VERBS[call.method]):
                 needs = Permission(VERBS[call.method], PODS, namespace, "proxy")
-                raise NoAnswer(f"is not asked: {allow(needs.verb, needs.what)}") from error
+                raise NoAnswer(f"is not asked: {self._grant(needs.verb, needs.what)}") from error
             raise NoAnswer(f"is not reached by the API server: {cleaned(error.message)} ({error.code})") from error
         except Unreachable as error:
             raise NoAnswer(f"gave no answer through the API server: {cleaned(str(error))}") from error

@@ -71,14 +71,17 @@ class _Secret(msgspec.Struct):
 
 class PrometheusClient:
     """``allowed`` is what may be asked, ``default`` is the URL that is meant by a Rollout that names none.
-    Secrets are read with ``client``.
+    Secrets are read with ``client``, and ``token`` is sent to those for which no Secret is named; "" for none.
     """
 
-    def __init__(self, client: Client, clock: Clock, allowed: Collection[Allowed], default: str) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, allowed: Collection[Allowed], default: str, token: str = ""
+    ) -> None:
         self._client = client
         self._clock = clock
         self._allowed = allowed
         self._default = default
+        self._given = token
         self._session: aiohttp.ClientSession | None = None
 
     async def samples(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
@@ -115,8 +118,9 @@ class PrometheusClient:
         address = prometheus.address or self._default
         self._permitted(address)
         headers = {"accept": "application/json", "accept-encoding": "identity"}
-        if prometheus.secret:
-            headers["authorization"] = f"Bearer {await self._token(namespace, prometheus)}"
+        token = await self._token(namespace, prometheus) if prometheus.secret else self._given
+        if token:
+            headers["authorization"] = f"Bearer {token}"
         form = {"query": query, "time": f"{at.timestamp():.3f}", "timeout": f"{SECONDS:g}s"}
         try:
             async with self._open().post(address + _API, data=form, headers=headers, allow_redirects=False) as response:

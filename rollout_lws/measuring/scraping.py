@@ -12,7 +12,7 @@ from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
-from rollout_lws.objects.permissions import Permission, allow, is_denied
+from rollout_lws.objects.permissions import Grant, Permission, allow, is_denied
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.decision import Endpoint
 
@@ -82,8 +82,9 @@ class PodScraper:
 class ProxyScraper:
     """Asks pods through the API server's proxy, which needs ``get`` on pods/proxy."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, grant: Grant = allow) -> None:
         self._client = client
+        self._grant = grant
 
     async def metrics(self, namespace: str, endpoint: Endpoint) -> str:
         _declared(endpoint)
@@ -99,7 +100,7 @@ class ProxyScraper:
         except ApiError as error:
             if is_denied(error, "get"):
                 needs = Permission("get", PODS, namespace, "proxy")
-                raise Unread(allow(needs.verb, needs.what)) from error
+                raise Unread(self._grant(needs.verb, needs.what)) from error
             told = f"{endpoint.path} answered {error.code}: {error.message}"
             raise Unread(told, silent=error.code in _UNREACHED) from error
         except Unreachable as error:

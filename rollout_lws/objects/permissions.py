@@ -5,7 +5,9 @@ The Rollout's status, readiness, logs and doctor all use these texts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CRON_JOBS, JOBS, Resource
@@ -16,6 +18,9 @@ ROLES = "rollout-lws-controller"
 SOURCE = f"rollout-lws install and the chart give its roles, {ROLES}*, all that it needs"
 #: The same of rights that only gates of Jobs need, which are given on request.
 GATE_JOBS_SOURCE = "rollout-lws install --with gate-jobs gives it, and gates.jobs of the chart"
+
+#: How to grant verbs on what ``named`` calls so.
+Grant: TypeAlias = Callable[[str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,11 @@ def allow(verbs: str, what: str) -> str:
     """How to grant it, without a full stop; ``verbs`` such as "list and watch", ``what`` as from ``named``."""
     source = GATE_JOBS_SOURCE if what.startswith((f"{JOBS}", f"{CRON_JOBS}")) else SOURCE
     return f"allow the controller's account to {verbs} {what} ({source})"
+
+
+def lent(verbs: str, what: str) -> str:
+    """The same of the user of a command, whose own rights count."""
+    return f"you may not {verbs} {what}: have it allowed, or give another --context or --as"
 
 
 def is_denied(error: Exception, verb: str) -> bool:

@@ -37,14 +37,24 @@ def _new_groups(d: Draft) -> tuple[Group, ...]:
 
 def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:
     """Of the stable version's metrics."""
-    found = (each for each in groups(d.stable) if each.revision == d.stable_revision)
     asked = d.o.rollout.spec.strategy.source.pods
-    return _endpoints(found, _port(stable_version(d), asked, leader=True), asked.path)
+    return _endpoints(_stable_groups(d), _port(stable_version(d), asked, leader=True), asked.path)
 
 
 def requests_to_new(d: Draft, port: str | None, path: str) -> tuple[Endpoint, ...]:
     """Of requests to the new version, at a container port by name or number."""
     return _endpoints(d.new_groups, _declared(d.version.leader_template, port, _REQUESTS), path)
+
+
+def requests_to_stable(d: Draft, port: str | None, path: str) -> tuple[Endpoint, ...]:
+    """Of requests to the stable version, at a container port by name or number."""
+    version = stable_version(d)
+    found = _declared(version.leader_template, port, _REQUESTS) if version is not None else 0
+    return _endpoints(_stable_groups(d), found, path)
+
+
+def _stable_groups(d: Draft) -> Iterable[Group]:
+    return (each for each in groups(d.stable) if each.revision == d.stable_revision)
 
 
 def metrics_of(d: Draft, facts: Facts, pods: Iterable[Pod]) -> tuple[Endpoint, ...]:

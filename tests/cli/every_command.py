@@ -187,7 +187,7 @@ COMMANDS = (
     ("release-hold", NAME, "--yes"),
 )
 #: What these say hangs on every object of a release, not on its state alone: here only where they cannot look.
-LOOKS = (("plan", NAME), ("events", NAME), ("doctor", NAME))
+LOOKS = (("plan", NAME), ("analyze", NAME), ("events", NAME), ("doctor", NAME))
 #: Commands that take --release-id.
 _BOUND = ("status", "promote", "abort")
 
@@ -257,8 +257,8 @@ _INTRODUCTION = """\
 
 What each command answers about Rollout `llama`, state by state: its exit code, and its last line (of `get` the one with
 the state, of `history` revisions and roles). Lines that begin with `rollout-lws:` go to standard error. A controller is
-running, and does what it is asked for. `plan`, `events` and `doctor` tell of every object of a release, not of its
-state alone, so they are here only where they cannot look.
+running, and does what it is asked for. `plan`, `analyze`, `events` and `doctor` tell of every object of a release, not
+of its state alone, so they are here only where they cannot look.
 
 This page is written by the commands themselves, and a test fails when one of them says something else.
 """

@@ -110,6 +110,16 @@ async def test_the_default_server_is_asked_at_the_moment(server: Server) -> None
     assert "authorization" not in server.sent[0]
 
 
+async def test_a_token_of_its_own_is_sent_where_no_secret_is_named(server: Server) -> None:
+    named = [Allowed.parse(server.url, "--prometheus")]
+    client = PrometheusClient(Client(FakeTransport()), _Clock(), named, server.url, "t0ken")
+    try:
+        await client.number("prod", Prometheus(), "x", NOW)
+    finally:
+        await client.close()
+    assert server.sent[0]["authorization"] == "Bearer t0ken"
+
+
 async def test_samples_are_read_with_their_times(server: Server) -> None:
     results = [{"metric": {"a": "b"}, "values": [[1.5, "2"], [16.5, "NaN"]]}]
     server.answer = {"status": "success", "data": {"resultType": "matrix", "result": results}}

@@ -332,6 +332,6 @@ def test_the_controller_has_no_way_through_a_socks_proxy(written: Any) -> None:
     """The command line has."""
     written([config(_CA | {"proxy-url": "socks5://127.0.0.1:1080"})])
     with pytest.raises(
-        UsageError, match=r"'socks5://127\.0\.0\.1:1080' is a SOCKS proxy, which the controller cannot use"
+        UsageError, match=r"'socks5://127\.0\.0\.1:1080' is a SOCKS proxy, which neither the controller nor"
     ):
         by_controller()

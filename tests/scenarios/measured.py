@@ -30,7 +30,7 @@ WELL: Mapping[str, str] = {"engine": "vLLM", "requests-per-second": "4", "first-
 SLOW: Mapping[str, str] = {**WELL, "first-token-seconds": "0.9"}
 
 
-class _ServerClock:
+class ServerClock:
     def __init__(self, server: ApiServer) -> None:
         self._server = server
 
@@ -61,9 +61,14 @@ class MeasuredWorld(World):
         self.between: Callable[[Scraper], Scraper] = lambda scraper: scraper
         self._measures: set[asyncio.Task[None]] = set()
 
+    @property
+    def client(self) -> Client:
+        """One whose requests meet the faults."""
+        return Client(self._transport)
+
     def start_controller(self, budget: int | None = None) -> None:
         if self.view.measuring is None:
-            client, clock = Client(self._transport), _ServerClock(self.server)
+            client, clock = self.client, ServerClock(self.server)
             scraper = self.between(ProxyScraper(client))
             sources = [
                 PodFigures(scraper, SCRAPE_EVERY),

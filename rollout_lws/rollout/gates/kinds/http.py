@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -31,41 +33,54 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     if not isinstance(calls, Calls):
         # The first round is on its way.
         return d, Running()
-    if calls.failed is not None:
-        return d, Ended(GateResult.FAILED, f"{_name(d, gate, calls.failed)} {calls.answers[calls.failed].sentence}")
-    targets = [each.uid for each in _targets(d, gate)]
-    left = [uid for uid in targets if not calls.settled(uid)]
-    if targets and not left:
-        return d, Ended(GateResult.PASSED, _passed(d, gate, calls, targets))
+    targets, names = _targets(d, gate), figures.pods(d)
+    found = answered(gate, calls, targets, names)
+    if found is not None:
+        return d, found
     # From the first answers, since a controller that was restarted begins anew with them.
     deadline = deadline_of(datetime.fromtimestamp(calls.began, UTC), gate.deadline, record)
-    open_one = _open_one(calls, left)
     if deadline > d.now:
         # An answer's own words may change with each round, and the status would with them.
-        trouble = f"{_name(d, gate, open_one)} {calls.answers[open_one].why}" if open_one is not None else ""
+        open_one = _open_one(calls, targets)
+        trouble = f"{_name(gate, open_one, names)} {calls.answers[open_one].why}" if open_one is not None else ""
         return d, Running(deadline, trouble)
+    return d, unanswered(gate, calls, targets, names)
+
+
+def answered(gate: StepGate, calls: Calls, targets: Sequence[Endpoint], names: Mapping[str, str]) -> Ended | None:
+    """What the answers come to: one has failed, or all ``targets`` have passed; None while neither is so. ``names`` are
+    those of pods, by uid.
+    """
+    if calls.failed is not None:
+        return Ended(GateResult.FAILED, f"{_name(gate, calls.failed, names)} {calls.answers[calls.failed].sentence}")
+    if not targets or not all(calls.settled(each.uid) for each in targets):
+        return None
+    if len(targets) > 1:
+        return Ended(GateResult.PASSED, f"the leaders of {len(targets)} groups have passed")
+    uid = targets[0].uid
+    return Ended(GateResult.PASSED, f"{_name(gate, uid, names)} {calls.answers[uid].sentence}")
+
+
+def unanswered(gate: StepGate, calls: Calls, targets: Sequence[Endpoint], names: Mapping[str, str]) -> Ended:
+    """What it comes to when nothing more is asked, and neither has one failed nor have all passed."""
+    open_one = _open_one(calls, targets)
     if open_one is None:
-        return d, Ended(GateResult.ERROR, _NO_GROUP if not targets else f"{_name(d, gate, left[0])} was not asked")
+        left = next((each.uid for each in targets if not calls.settled(each.uid)), None)
+        return Ended(GateResult.ERROR, _NO_GROUP if left is None else f"{_name(gate, left, names)} was not asked")
     last = calls.answers[open_one]
     result = GateResult.ERROR if last.verdict is None else GateResult.INCONCLUSIVE
-    return d, Ended(result, f"{_name(d, gate, open_one)} {last.sentence}")
+    return Ended(result, f"{_name(gate, open_one, names)} {last.sentence}")
 
 
-def _open_one(calls: Calls, left: list[str]) -> str | None:
+def _open_one(calls: Calls, targets: Iterable[Endpoint]) -> str | None:
     """The target that is told of while it has not passed: one with an error before one without a verdict."""
-    asked = [uid for uid in left if uid in calls.answers]
+    asked = [each.uid for each in targets if not calls.settled(each.uid) and each.uid in calls.answers]
     return min(asked, key=lambda uid: calls.answers[uid].verdict is not None, default=None)
 
 
-def _passed(d: Draft, gate: StepGate, calls: Calls, targets: list[str]) -> str:
-    if len(targets) == 1:
-        return f"{_name(d, gate, targets[0])} {calls.answers[targets[0]].sentence}"
-    return f"the leaders of {len(targets)} groups have passed"
-
-
-def _name(d: Draft, gate: StepGate, uid: str) -> str:
+def _name(gate: StepGate, uid: str, names: Mapping[str, str]) -> str:
     service = _http(gate).service
-    return f"Service {service}" if service is not None else f"pod {figures.pods(d).get(uid, uid)}"
+    return f"Service {service}" if service is not None else f"pod {names.get(uid, uid)}"
 
 
 def _http(gate: StepGate) -> HttpGate:
@@ -73,11 +88,15 @@ def _http(gate: StepGate) -> HttpGate:
 
 
 def _targets(d: Draft, gate: StepGate) -> tuple[Endpoint, ...]:
-    """All that have to pass now: the ready groups' leaders, or the Service."""
+    return targets_of(gate, partial(requests_to_new, d))
+
+
+def targets_of(gate: StepGate, leaders: Callable[[str | None, str], tuple[Endpoint, ...]]) -> tuple[Endpoint, ...]:
+    """All that have to pass now: the Service, or ready groups' ``leaders`` at a port and a path."""
     http = _http(gate)
     if http.service is not None:
         return (Endpoint(http.service, http.service, "", 0, http.path),)
-    return requests_to_new(d, str(http.port) if http.port is not None else None, http.path)
+    return leaders(str(http.port) if http.port is not None else None, http.path)
 
 
 def call_of(d: Draft, gate: StepGate) -> Call:

@@ -75,14 +75,14 @@ class Time:
         return next((each for each in moments if each > d.now), moments[-1])
 
 
-def result_of(verdict: Verdict, *, missing: bool) -> GateResult:
-    """The result of figures; without a verdict it is an Error if they are ``missing``."""
+def result_of(verdict: Verdict | None, *, missing: bool) -> GateResult:
+    """The result of figures when their time is over; without a verdict it is an Error if they are ``missing``."""
     match verdict:
         case Verdict.PASSED:
             return GateResult.PASSED
         case Verdict.FAILED:
             return GateResult.FAILED
-        case Verdict.INCONCLUSIVE:
+        case Verdict.INCONCLUSIVE | None:
             return GateResult.ERROR if missing else GateResult.INCONCLUSIVE
         case unknown:
             assert_never(unknown)

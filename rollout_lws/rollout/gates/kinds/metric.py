@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import assert_never, cast
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FigureSource, GateRecord, MetricGate, PlannedGate
+from rollout_lws.api import Analysis, FigureSource, GateRecord, MetricGate, PlannedGate
 from rollout_lws.api.gate_rules import criterion, prometheus
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
@@ -26,12 +27,17 @@ def _criterion(d: Draft, gate: PlannedGate) -> Criterion:
 
 
 def _asked(d: Draft, gate: PlannedGate, record: GateRecord) -> Question:
-    source, asks = d.o.rollout.spec.strategy.source, _criterion(d, gate)
+    return question(d, gate, record, asks(gate, d.o.rollout.spec.strategy.source))
+
+
+def asks(gate: PlannedGate, source: Analysis) -> Criterion | Stored:
+    """What the gate asks, of pods or of Prometheus."""
+    asked = criterion(cast(MetricGate, gate.metric), gate, source)
     match source.from_:
         case FigureSource.PODS:
-            return question(d, gate, record, asks)
+            return asked
         case FigureSource.PROMETHEUS:
-            return question(d, gate, record, Stored(asks, prometheus(source)))
+            return Stored(asked, prometheus(source))
         case unknown:
             assert_never(unknown)
 
@@ -47,9 +53,14 @@ def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judg
         trial = trial.ended()
     if trial.verdict is None:
         return d, Running(time.looks_again(d), figures.lost([trial], figures.pods(d)))
+    return d, ended(trial, figures.pods(d))
+
+
+def ended(trial: Trial, names: Mapping[str, str]) -> Ended:
+    """What comes of a trial that has ended; ``names`` are those of pods, by uid."""
     result = result_of(trial.verdict, missing=bool(trial.unread) or trial.new.silent())
-    told = figures.why(trial.criterion, trial, figures.pods(d))
-    return d, Ended(result, told, figures.values(trial.criterion, trial.figures))
+    told = figures.why(trial.criterion, trial, names)
+    return Ended(result, told, figures.values(trial.criterion, trial.figures))
 
 
 METRIC = Kind(_judge, _wanted)

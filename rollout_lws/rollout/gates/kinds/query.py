@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from rollout_lws.api import GateRecord, PlannedGate, QueryGate
+from rollout_lws.api import Analysis, GateRecord, PlannedGate, QueryGate
 from rollout_lws.api.base import tallied
 from rollout_lws.api.gate_rules import query
-from rollout_lws.prometheus.poll import Poll
+from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds.figures import digits
@@ -20,8 +20,12 @@ _LONGEST = 1024
 
 
 def _asked(d: Draft, gate: PlannedGate, record: GateRecord) -> Question:
-    asks = query(cast(QueryGate, gate.query), gate, d.o.rollout.spec.strategy.source)
-    return question(d, gate, record, asks)
+    return question(d, gate, record, asks(gate, d.o.rollout.spec.strategy.source))
+
+
+def asks(gate: PlannedGate, source: Analysis) -> Query:
+    """What the gate asks of Prometheus."""
+    return query(cast(QueryGate, gate.query), gate, source)
 
 
 def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
@@ -39,8 +43,13 @@ def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judg
         poll = poll.ended()
     if poll.verdict is None:
         return d, Running(time.looks_again(d), poll.lasting)
+    return d, ended(poll)
+
+
+def ended(poll: Poll) -> Ended:
+    """What comes of a query that has ended."""
     result = result_of(poll.verdict, missing=bool(poll.trouble) or poll.answer is None)
-    return d, Ended(result, _why(poll), _shown(poll))
+    return Ended(result, _why(poll), _shown(poll))
 
 
 def _why(poll: Poll) -> str:

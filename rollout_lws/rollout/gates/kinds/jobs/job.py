@@ -78,8 +78,13 @@ def _lacking(d: Draft, gate: StepGate) -> str:
         if unknown:
             return unknown
     if facts.cron_jobs_unknown is None and wanted not in facts.cron_jobs:
-        return f"CronJob {wanted} does not exist: create it, or name another one"
+        return no_cron_job(wanted)
     return ""
+
+
+def no_cron_job(name: str) -> str:
+    """That there is no CronJob to make the Job of."""
+    return f"CronJob {name} does not exist: create it, or name another one"
 
 
 def _make(d: Draft, gate: StepGate, record: GateRecord, name: str) -> Draft:

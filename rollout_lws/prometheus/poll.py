@@ -31,6 +31,12 @@ class Query:
     confidence: float = 0.95
     min_samples: int = 100
 
+    @property
+    def needed(self) -> int:
+        """Samples that the last look waits for."""
+        limit = 1 - self.limit if self.at_least else self.limit
+        return max(self.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self.confidence))
+
 
 @dataclass(frozen=True, slots=True)
 class Polled:
@@ -76,12 +82,6 @@ class Poll:
         """Why there has been no answer for a while, in words that stay; "" if there was one."""
         return self.unread.lasting if self.unread is not None else ""
 
-    @property
-    def needed(self) -> int:
-        """Samples that the last look waits for."""
-        limit = 1 - self.query.limit if self.query.at_least else self.query.limit
-        return max(self.query.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self.query.confidence))
-
     def _wrong(self, answer: Polled) -> str:
         if not isfinite(answer.value):
             return f"its value is {answer.value}"
@@ -104,7 +104,7 @@ class Poll:
         return Verdict.PASSED if within else Verdict.FAILED
 
     def _by_samples(self, value: float, samples: float, fraction: float) -> Poll:
-        if samples < self.query.min_samples or not looks.due(self.looked, samples, self.needed, fraction):
+        if samples < self.query.min_samples or not looks.due(self.looked, samples, self.query.needed, fraction):
             return self
         bad, allowed = (1 - value, 1 - self.query.limit) if self.query.at_least else (value, self.query.limit)
         low, _ = wilson(bad, samples, normal(1 - looks.to_fail(self.query.confidence)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import comb, inf, nan
 from random import Random
 
 import pytest
 
 from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.looks import to_fail
 from rollout_lws.prometheus.poll import Poll, Polled, Query
 from rollout_lws.prometheus.scrapes import Prometheus
 
@@ -84,3 +85,16 @@ def test_shares_pass_fail_and_stay_open_as_promised() -> None:
     assert good.get(Verdict.PASSED, 0) > 0.8 and good.get(Verdict.FAILED, 0) <= 0.05
     assert limit.get(Verdict.FAILED, 0) <= 0.05 and limit.get(Verdict.PASSED, 0) <= 0.08
     assert bad.get(Verdict.FAILED, 0) > 0.8 and bad.get(Verdict.PASSED, 0) <= 0.05
+
+
+@pytest.mark.parametrize("limit", [0.005, 0.02, 0.05, 0.2])
+def test_a_version_at_its_limit_fails_at_one_look_about_as_rarely_as_the_look_may_be_wrong(limit: float) -> None:
+    query = Query(Prometheus(), "x", limit=limit, samples="n", window=60.0)
+    samples = max(query.min_samples, -(-query.needed // 4))
+
+    def fails(bad: int) -> bool:
+        return polled(query, Polled(bad / samples, samples)).verdict is Verdict.FAILED
+
+    fewest = next(bad for bad in range(samples) if fails(bad))
+    exactly = [comb(samples, bad) * limit**bad * (1 - limit) ** (samples - bad) for bad in range(fewest)]
+    assert 1 - sum(exactly) <= 1.4 * to_fail(query.confidence)

@@ -93,6 +93,7 @@ CODES: dict[str, Code] = {
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),
     "LWS404": Code(_NOTE, "rules that were not asked because of earlier findings"),
     "LWS405": Code(_NOTE, "a gate before traffic of groups that get requests already"),
+    "LWS406": Code(_NOTE, "a limit between two edges of the server's histogram"),
 }
 CODE_OF: dict[Reason, str] = {each.reason: code for code, each in CODES.items() if each.reason is not None}
 

@@ -10,8 +10,8 @@ from rollout_lws.analysis.kinds import MEASURES, Engine, Measure
 from rollout_lws.analysis.looks import MOST_REQUESTS
 from rollout_lws.analysis.signals import beside
 from rollout_lws.api import Analysis, MetricGate
-from rollout_lws.api.gate_rules import criterion
 from rollout_lws.cli.durations import short
+from rollout_lws.forecast.cautions import limit_between_edges
 from rollout_lws.forecast.gates import Demand
 
 
@@ -97,25 +97,6 @@ def cautions(demands: Iterable[Demand], rate: float, analysis: Analysis) -> Iter
                 f" its time is over after {short(each.deadline)}, when the release waits for a user: raise its"
                 " deadlineSeconds, or the step's traffic"
             )
-        if gate.metric is not None and gate.metric.max is not None and analysis.engine is not None:
-            limit = criterion(gate.metric, gate, analysis).limit or 0.0
-            yield from _between(each, gate.metric, analysis.engine, beside(gate.metric.signal, analysis.engine, limit))
-
-
-def _between(
-    demand: Demand, metric: MetricGate, engine: Engine, edges: tuple[float | None, float | None] | None
-) -> Iterator[str]:
-    if edges is None or edges[0] == edges[1]:
-        return
-    low, high = edges
-    if low is None:
-        told = f"below the first edge of {engine}'s histogram, {high:g} s: no version passes"
-    elif high is None:
-        told = f"above the last edge of {engine}'s histogram, {low:g} s: no version fails"
-    else:
-        told = (
-            f"between two edges of {engine}'s histogram, {low:g} s and {high:g} s: only requests that took longer than"
-            f" {high:g} s fail the version, and it passes by those of at most {low:g} s"
-        )
-    gate = demand.placed
-    yield f"gate {gate.gate.name} of step {gate.step}: {metric.max} is {told}; use an edge as its limit"
+        told = limit_between_edges(each.placed, analysis)
+        if told is not None:
+            yield told

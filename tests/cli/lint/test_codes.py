@@ -646,6 +646,15 @@ CASES: dict[str, tuple[str, str, str]] = {
         " ready:"
         " gate warm-up holds back only that their share is raised",
     ),
+    "a limit between two edges": (
+        "LWS406",
+        gated(
+            "- name: first-token\n            metric: {signal: TimeToFirstToken, »max: 2s}",
+            "    canary:",
+            "    analysis: {engine: vLLM}\n    canary:",
+        ),
+        "gate first-token of step 1: 2s is between two edges of vLLM's histogram, 1 s and 2.5 s",
+    ),
     "a query that is not PromQL": (
         "LWS201",
         gated("- name: ours\n            query: {max: 1%, »promQL: 'sum(rate(my_errors[5m])'}"),
@@ -689,6 +698,11 @@ _GOOD_GATES = {
         "    onFailure: Abort\n    canary:",
         "          traffic: 20%\n",
         "          matches: [{headers: [{name: x-user, value: canary}]}]\n",
+    ),
+    "a limit that is an edge": (
+        "          gates: [{name: first-token, metric: {signal: TimeToFirstToken, max: 2500ms}}]\n",
+        "    canary:",
+        "    onFailure: Abort\n    analysis: {engine: vLLM}\n    canary:",
     ),
     "tokens, which are many a request": (
         "          gates: [{name: no-slower, metric: {signal: InterTokenLatency, max: 100ms, minSamples: 1000000}}]\n",

@@ -13,6 +13,7 @@ from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
+from rollout_lws.forecast.cautions import limit_between_edges
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.gates import Placed, gates_of
 from rollout_lws.forecast.model import Given
@@ -31,6 +32,9 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
         yield from _kept(release)
         for placed in gates_of(release.plan):
             unreached = _gets_none(release, placed.step)
+            told = limit_between_edges(placed, release.rollout.spec.strategy.source)
+            if told is not None:
+                yield release.manifest.found("LWS406", (*_path(release, placed), "metric", "max"), told)
             if placed.gate.when is GateStage.BEFORE_TRAFFIC:
                 yield from _late(release, placed)
             elif placed.gate.metric is not None and unreached:

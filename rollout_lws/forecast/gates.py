@@ -54,8 +54,10 @@ class Demand:
 
     @property
     def in_all(self) -> float | None:
-        """Requests of both versions that go by until each has its own; None where that is not known."""
-        if self.new is None or not self.counts_requests or not self.share:
+        """Requests of both versions that go by until each has its own; None where that is not known, as of requests
+        that match.
+        """
+        if self.new is None or not self.counts_requests or not self.share or self.matched:
             return None
         return max(self.new / self.share, self.stable / (1 - self.share) if self.stable else 0.0)
 

@@ -25,14 +25,16 @@ def sentence(demand: Demand, rate: float, engine: Engine | None) -> str:
     gate = demand.placed.gate
     if gate.metric is None:
         if demand.new is None:
-            return f"judged once, when its window of {short(demand.window)} is over"
+            return f"judged when its window of {short(demand.window)} is over"
         return f"about {demand.new:,} samples in its window of {short(demand.window)}"
     if not demand.share and not demand.matched:
         return "no request reaches the new version in this step, so it comes to nothing"
     if MEASURES[gate.metric.signal] in (Measure.MEAN, Measure.STALL):
-        return f"judged by what it is over its window of {short(demand.window)}, whatever the number of requests"
+        return f"judged when its window of {short(demand.window)} is over"
+    if demand.new is None and demand.matched:
+        return "how many requests it takes hangs on how many match, and on how many stable has besides"
     if demand.new is None:
-        return "one of the versions has no share of requests that is known, so there is nothing to compare with"
+        return "the stable version gets no requests, so there is nothing to compare with"
     return f"{_requests(demand, gate.metric)}{_time(demand, rate)}{_unknown_edges(gate.metric, engine)}"
 
 
@@ -50,7 +52,7 @@ def _requests(demand: Demand, metric: MetricGate) -> str:
 def _time(demand: Demand, rate: float) -> str:
     window, own = f"its window of {short(demand.window)}", (demand.new or 0) / demand.window
     if demand.in_all is None:
-        return f": {own:.2g} a second of those that match, for {window} to be enough"
+        return f": {_number(own)} a second for it, for {window} to be enough"
     if rate:
         return f": {short(demand.seconds(rate))} at {rate:g} a second, {demand.share:.0%} of them for it"
     return (

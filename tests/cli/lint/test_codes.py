@@ -704,6 +704,11 @@ _GOOD_GATES = {
         "    canary:",
         "    onFailure: Abort\n    analysis: {engine: vLLM}\n    canary:",
     ),
+    "a gauge, which is read": (
+        "          gates: [{name: queue, metric: {signal: QueueLength, max: '8', minSamples: 1000000}}]\n",
+        "    canary:",
+        "    onFailure: Abort\n    canary:",
+    ),
     "tokens, which are many a request": (
         "          gates: [{name: no-slower, metric: {signal: InterTokenLatency, max: 100ms, minSamples: 1000000}}]\n",
         "    canary:",

@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.demo import manifests
+from rollout_lws.settings import SCRAPE_EVERY
+from tests.cli.plan.snapshots import plan_of
 from tests.cli.plan.test_command import offline, rollout, run, text
+from tests.scenarios.measured import WELL, MeasuredWorld
+from tests.scenarios.test_gates import FIRST_TOKEN, released
 
 Object = dict[str, Any]
+#: 434 requests.
 FIRST = {"name": "first-token", "metric": {"signal": "TimeToFirstToken", "max": "2s"}}
 
 
@@ -55,7 +60,7 @@ _EDGES = "; judged at the edges of the server's histogram beside 2s, which it te
         ),
         pytest.param(
             {"name": "queue", "metric": {"signal": "QueueLength", "max": "8"}},
-            "judged by what it is over its window of 5m, whatever the number of requests",
+            "judged when its window of 5m is over",
             id="a gauge",
         ),
         pytest.param(
@@ -65,7 +70,7 @@ _EDGES = "; judged at the edges of the server's histogram beside 2s, which it te
         ),
         pytest.param(
             {"name": "ours", "query": {"promQL": "bad", "max": "1%"}},
-            "judged once, when its window of 5m is over",
+            "judged when its window of 5m is over",
             id="a query",
         ),
     ],
@@ -86,11 +91,16 @@ def test_a_window_is_the_least_time_whatever_the_rate() -> None:
     assert said.endswith(": 5m at 1000 a second, 10% of them for it")
 
 
-def test_requests_that_match_have_no_share() -> None:
-    made = gated(FIRST, engine="vLLM", matches=[{"headers": [{"name": "x-user", "value": "canary"}]}])
-    del made["spec"]["strategy"]["canary"]["steps"][0]["traffic"]
-    (said,) = told(made)
-    assert said.endswith(": 1.4 a second of those that match, for its window of 5m to be enough")
+@pytest.mark.parametrize("traffic", [None, "10%"])
+def test_how_many_requests_match_is_not_known(traffic: str | None) -> None:
+    compared = {"name": "slow", "metric": {"signal": "TimeToFirstToken", "maxToStable": "120%"}}
+    made = gated(FIRST, compared, engine="vLLM", matches=[{"headers": [{"name": "x-user", "value": "canary"}]}])
+    step = made["spec"]["strategy"]["canary"]["steps"][0]
+    if traffic is None:
+        del step["traffic"]
+    first, slow = told(made, "--rate", "10")
+    assert first.endswith(": 1.4 a second for it, for its window of 5m to be enough")
+    assert ("hangs on how many match" in slow) is (traffic is None)
 
 
 def test_a_step_without_requests_brings_a_gate_to_nothing() -> None:
@@ -169,3 +179,21 @@ def test_a_gate_that_its_deadline_ends_first_is_told() -> None:
         "gate first-token of step 1 takes 36m10s at 2 requests a second, and its time is over after 10m, when the"
         " release waits for a user: raise its deadlineSeconds, or the step's traffic"
     ]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("pause", [0, 120, 500])
+async def test_a_release_takes_as_long_as_its_gates_and_pauses_together(pause: int) -> None:
+    world = MeasuredWorld()
+    try:
+        await released(world, WELL, FIRST_TOKEN, pause={"duration": pause})
+        plan, began = plan_of(world), world.now
+        assert plan.forecast is not None
+        assert plan.parts[0].row.seconds - plan.loads.typical == max(pause, 300)
+        await world.until(lambda: world.state != "Healthy")
+        await world.until_state("Healthy", 3600)
+        taken = (world.now - began).total_seconds()
+        # Figures are asked for every 15 seconds; groups that end take some.
+        assert plan.forecast.seconds <= taken <= plan.forecast.seconds + SCRAPE_EVERY + 10
+    finally:
+        world.close()

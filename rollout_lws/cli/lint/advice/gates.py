@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout_lws.analysis.kinds import Signal
+from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.api import GateStage, MetricGate, StyleStrategy
 from rollout_lws.api.gate_rules import criterion
 from rollout_lws.api.validation import problems
@@ -86,7 +86,8 @@ def _late(release: Release, placed: Placed) -> Iterator[Finding]:
 def _too_few(release: Release, placed: Placed, metric: MetricGate) -> Iterator[Finding]:
     gate, replicas = placed.gate, release.lws.replicas if release.lws is not None else 0
     share = _share(release.plan, placed.step, replicas)
-    if not share or metric.signal in _OF_TOKENS:
+    counted = MEASURES[metric.signal] in (Measure.LATENCY, Measure.SHARE) and metric.signal not in _OF_TOKENS
+    if not share or not counted or sharing_step(release.plan, placed.step).matches:
         return
     asked = criterion(metric, gate, release.rollout.spec.strategy.source)
     least = min(share, 1 - share) if asked.compared else share

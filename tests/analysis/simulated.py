@@ -239,6 +239,8 @@ QUERIES = (
     Asked("the same, at most 0.5 %", replace(_REFUSALS, limit=0.005), _ALONE),
     Asked("the same, at least 95 %", replace(_REFUSALS, limit=0.95, at_least=True), _ALONE),
 )
+#: All rows of the table.
+EVERY: tuple[Row | Asked, ...] = (*ROWS, *QUERIES)
 #: What is true of the new version: how many times the bad requests that are allowed it has.
 GOOD, AT_LIMIT, BAD = 0.5, 1.0, 2.0
 _HEAD = "| gate | as good: passed, failed | at its limit | twice as bad | requests, time: as good | twice as bad |"
@@ -248,7 +250,7 @@ def lines(runs: int) -> Iterator[str]:
     """The table, in Markdown."""
     yield _HEAD
     yield "|---|---|---|---|---|---|"
-    for row in (*ROWS, *QUERIES):
+    for row in EVERY:
         good, limit, bad = (outcome(row, times, runs) for times in (GOOD, AT_LIMIT, BAD))
         shares = " | ".join(f"{100 * each.passed:.1f} %, {100 * each.failed:.1f} %" for each in (good, limit, bad))
         costs = " | ".join(f"{each.requests:,.0f}, {each.seconds:.0f} s" for each in (good, bad))

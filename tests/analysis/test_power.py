@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.simulated import AT_LIMIT, BAD, GOOD, QUERIES, ROWS, Asked, Row, outcome
+from tests.analysis.simulated import AT_LIMIT, BAD, EVERY, GOOD, QUERIES, ROWS, Asked, Row, outcome
 
 #: Of so many releases, which are the same in each run.
 FEW, MANY = 12, 200
-EVERY = (*ROWS, *QUERIES)
 
 
 @pytest.mark.parametrize("row", EVERY, ids=lambda row: row.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil, inf, log
 from typing import assert_never
 
 from rollout_lws.analysis import compared, looks
@@ -13,7 +13,7 @@ from rollout_lws.analysis.criterion import Criterion, Figures, Look
 from rollout_lws.analysis.kinds import Measure
 from rollout_lws.analysis.ledger import Key, Ledger
 from rollout_lws.analysis.readings import Counts, Histogram, Level, Reading, Work
-from rollout_lws.analysis.shares import Share, both_unlucky, share
+from rollout_lws.analysis.shares import Share, both_unlucky, normal, normal_share, share
 
 #: Rounds of which a gauge has to have values before its mean is judged.
 FEWEST_READINGS = 3
@@ -22,6 +22,11 @@ _LEAST, _MOST = 1e-5, 0.99
 
 #: What bounds of both versions cost beyond what each would: see ``both_unlucky``.
 _BOTH = 1.3
+
+#: Before anything is measured a stable version has so many bad requests, and times whose 95th percentile is four times
+#: their median, as in a chat. What it has is measured with the gate.
+USUAL_BAD = 0.01
+_USUAL_SPREAD = log(4) / normal(0.95)
 
 _Count = Callable[[Reading], tuple[float, float]]
 
@@ -39,6 +44,39 @@ def look(criterion: Criterion, new: Ledger, stable: Ledger) -> Look:
             return _stall(criterion, new)
         case unknown:
             assert_never(unknown)
+
+
+def planned(criterion: Criterion, share_of_new: float) -> tuple[int, int] | None:
+    """Independent requests of the new version and of the stable one (0 if it is not compared) that a verdict takes, as
+    probably as ``looks`` says, where the new version gets ``share_of_new`` (0 to 1) of them; before anything is
+    measured. None where time decides, or where stable has no requests to compare with.
+    """
+    ratio = criterion.to_stable or 1.0
+    match criterion.measure:
+        case Measure.LATENCY:
+            allowed = 1 - criterion.quantile
+            of_stable = 1 - normal_share(normal(criterion.quantile) + log(ratio) / _USUAL_SPREAD)
+        case Measure.SHARE:
+            limit = criterion.limit or 0.0
+            absolute = 1 - limit if criterion.at_least else limit
+            allowed, of_stable = (ratio * USUAL_BAD, USUAL_BAD) if criterion.compared else (absolute, 0.0)
+        case Measure.MEAN | Measure.STALL:
+            return None
+        case unknown:
+            assert_never(unknown)
+    if not criterion.compared:
+        return _needed(criterion, allowed), 0
+    if not 0 < share_of_new < 1:
+        return None
+    new = _of_both(_needed(criterion, allowed, of_stable), share_of_new / (1 - share_of_new))
+    return new, max(criterion.min_samples, ceil(new * (1 - share_of_new) / share_of_new))
+
+
+def _of_both(needed: int, to_stable: float) -> int:
+    """Requests of the new version where it has so many times those of stable: each that stable lacks has to be made up
+    for.
+    """
+    return ceil(_BOTH * needed * (1 + to_stable))
 
 
 def _latency(criterion: Criterion, new: Ledger) -> Look:
@@ -121,11 +159,10 @@ def _compared(
     stable: Share,
     narrower: float,
 ) -> Look:
-    """Each request that stable lacks has to be made up for by the new version."""
     seen = _bounded(criterion, surely, maybe, allowed, figures, narrower)
     if stable.total < criterion.min_samples or not stable.effective or figures.needed is None:
         return replace(seen, failed=False, passed=False)
-    needed = ceil(_BOTH * figures.needed * (1 + seen.effective / stable.effective))
+    needed = _of_both(figures.needed, seen.effective / stable.effective)
     return replace(seen, figures=replace(seen.figures, needed=needed))
 
 

@@ -13,6 +13,7 @@ from rollout_lws.analysis.kinds import Engine, Signal
 from rollout_lws.analysis.readings import (
     Counts,
     Exposition,
+    Histogram,
     Level,
     Nothing,
     Read,
@@ -206,6 +207,28 @@ SOURCES: Mapping[Engine, Mapping[Signal, tuple[Source, ...]]] = {
     },
 }
 
+_TOKENS = (
+    *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
+    *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
+)
+_REQUEST_TIMES = (
+    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
+    *(120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
+)
+#: Edges of histograms in seconds as servers come, where they are the same in all their versions. Who configures others
+#: is judged by those.
+EDGES: Mapping[Engine, Mapping[Signal, tuple[float, ...]]] = {
+    Engine.VLLM: {
+        Signal.TIME_TO_FIRST_TOKEN: (
+            *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5),
+            *(10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
+        ),
+        Signal.INTER_TOKEN_LATENCY: _TOKENS,
+        Signal.REQUEST_LATENCY: _REQUEST_TIMES,
+        Signal.QUEUE_TIME: _REQUEST_TIMES,
+    },
+}
+
 #: A family that a server of the kind exposes from its start, before any request.
 _MARKS: Mapping[Engine, str] = {
     Engine.VLLM: "vllm:num_requests_running",
@@ -229,6 +252,12 @@ _REQUESTS: Mapping[Engine, tuple[Series | None, Series]] = {
 def engines(signal: Signal) -> tuple[Engine, ...]:
     """Those that expose the signal."""
     return tuple(engine for engine, of in SOURCES.items() if signal in of)
+
+
+def beside(signal: Signal, engine: Engine, limit: float) -> tuple[float | None, float | None] | None:
+    """The usual edges beside a limit in seconds, as ``Histogram.around`` has them; None where they are not known."""
+    edges = EDGES.get(engine, {}).get(signal)
+    return Histogram(edges, ()).around(limit) if edges is not None else None
 
 
 def families(signal: Signal, engine: Engine | None = None) -> frozenset[str]:

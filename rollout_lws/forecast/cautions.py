@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+from rollout_lws.analysis.signals import beside
+from rollout_lws.api import Analysis
+from rollout_lws.api.gate_rules import criterion
 from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.forecast.gates import Placed
 from rollout_lws.targets.target import Target
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.canary import canary_name
@@ -48,3 +52,25 @@ def kueue_ends_first(workload: Target, deadline: float) -> str | None:
         f" step ({deadline:.0f} s): raise waitForPodsReady.timeout in Kueue's configuration where groups load"
         " for longer"
     )
+
+
+def limit_between_edges(placed: Placed, analysis: Analysis) -> str | None:
+    """For the limit of a latency, of an engine whose histograms have known edges."""
+    gate, engine = placed.gate, analysis.engine
+    metric = gate.metric
+    if metric is None or metric.max is None or engine is None:
+        return None
+    edges = beside(metric.signal, engine, criterion(metric, gate, analysis).limit or 0.0)
+    if edges is None or edges[0] == edges[1]:
+        return None
+    low, high = edges
+    if low is None:
+        told = f"below the first edge of {engine}'s histogram, {high:g} s: no version passes"
+    elif high is None:
+        told = f"above the last edge of {engine}'s histogram, {low:g} s: no version fails"
+    else:
+        told = (
+            f"between two edges of {engine}'s histogram, {low:g} s and {high:g} s: only requests that took longer than"
+            f" {high:g} s fail the version, and it passes by those of at most {low:g} s"
+        )
+    return f"gate {gate.name} of step {placed.step}: {metric.max} is {told}; use an edge as its limit"

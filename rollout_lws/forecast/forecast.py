@@ -16,6 +16,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 
@@ -132,7 +133,9 @@ class _Course:
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
         loaded = rounds * self.unit + self._share_between(rounds, rest.share)
-        seconds = loaded + self._first_share(rest.share, loaded) + (0 if promotes else pause or 0)
+        # Gates are measured while a step pauses.
+        measured = least_seconds(self.plan, index, float(rest.share), self.given.rate)
+        seconds = loaded + self._first_share(rest.share, loaded) + max(0 if promotes else pause or 0, measured)
         back = new if self.strategy.updates_regular else 0
         row = Row(
             step=index,

@@ -11,7 +11,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 class Given:
     """The input of a forecast besides the plan: the LWS's ``replicas``; the user's maxUnavailable in groups, as LWS
     resolves it (maxSurge does not count: the hold has none); and the seconds until a group is ready and for which it
-    then must be (minReadySeconds).
+    then must be (minReadySeconds). ``rate`` is the number of requests a second that both versions get, 0 if unknown.
 
     ``unlisted``: a Service or InferencePool that trafficRoutings do not name also selects the LWS's groups.
     ``reached``: without trafficRoutings, whether the Services that select the LWS's groups also select those of a
@@ -22,6 +22,7 @@ class Given:
     unavailable: int = 1
     load_seconds: float = 0
     min_ready_seconds: float = 0
+    rate: float = 0
     unlisted: bool = False
     reached: bool = True
 
@@ -61,7 +62,7 @@ class Row:
     runs on it and what routers send it until they know.
     """
     seconds: float
-    """Duration: startups, grace, drain, and a pause with a duration."""
+    """Duration: startups, grace, drain, and a pause with a duration, or its gates of figures if they take longer."""
     approval: bool
     """True if the user has to approve it."""
     back_loads: int

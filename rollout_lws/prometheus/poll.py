@@ -15,6 +15,9 @@ from rollout_lws.analysis.ledger import Unread
 from rollout_lws.analysis.shares import normal, wilson
 from rollout_lws.prometheus.scrapes import Prometheus
 
+#: Bad samples come one by one: without half a one less, the bound that fails a small share is wrong too often.
+_STEP = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -32,6 +35,12 @@ class Query:
     confidence: float = 0.95
     min_samples: int = 100
     watched: bool = False
+
+    @property
+    def needed(self) -> int:
+        """Samples that the last look waits for."""
+        limit = 1 - self.limit if self.at_least else self.limit
+        return max(self.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self.confidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +101,16 @@ class Poll:
         return replace(self, began=self.last, looked=0, verdict=None, windows=self.windows + 1)
 
     @property
-    def _confidence(self) -> float:
-        confidence = self.query.confidence
-        return looks.of_window(confidence, self.windows) if self.query.watched else confidence
+    def _asked(self) -> Query:
+        """What this window is asked: of many, each has its part of the error."""
+        if not self.query.watched:
+            return self.query
+        return replace(self.query, confidence=looks.of_window(self.query.confidence, self.windows))
 
     @property
     def lasting(self) -> str:
         """Why there has been no answer for a while, in words that stay; "" if there was one."""
         return self.unread.lasting if self.unread is not None else ""
-
-    @property
-    def needed(self) -> int:
-        """Samples that the last look waits for."""
-        limit = 1 - self.query.limit if self.query.at_least else self.query.limit
-        return max(self.query.min_samples, looks.planned(min(max(limit, 1e-5), 0.99), self._confidence))
 
     def _wrong(self, answer: Polled) -> str:
         if not isfinite(answer.value):
@@ -129,11 +134,12 @@ class Poll:
         return Verdict.PASSED if within else Verdict.FAILED
 
     def _by_samples(self, value: float, samples: float, fraction: float) -> Poll:
-        if samples < self.query.min_samples or not looks.due(self.looked, samples, self.needed, fraction):
+        asked = self._asked
+        if samples < asked.min_samples or not looks.due(self.looked, samples, asked.needed, fraction):
             return self
-        bad, allowed = (1 - value, 1 - self.query.limit) if self.query.at_least else (value, self.query.limit)
-        low, _ = wilson(bad, samples, normal(1 - looks.to_fail(self._confidence)))
-        _, high = wilson(bad, samples, normal(1 - looks.to_pass(self._confidence)))
+        bad, allowed = (1 - value, 1 - asked.limit) if asked.at_least else (value, asked.limit)
+        low, _ = wilson(max(0.0, bad - _STEP / samples), samples, normal(1 - looks.to_fail(asked.confidence)))
+        _, high = wilson(bad, samples, normal(1 - looks.to_pass(asked.confidence)))
         if low > allowed:
             return replace(self, verdict=Verdict.FAILED)
         if not looks.is_last(self.looked):

@@ -16,35 +16,17 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import NormalDist
 
+from rollout_lws.analysis import signals
 from rollout_lws.analysis.criterion import Criterion, Verdict
-from rollout_lws.analysis.kinds import Measure, Signal
+from rollout_lws.analysis.kinds import Engine, Measure, Signal
 from rollout_lws.analysis.readings import Counts, Histogram, Reading
 from rollout_lws.analysis.trial import Trial
+from rollout_lws.prometheus.poll import Poll, Polled, Query
+from rollout_lws.prometheus.scrapes import Prometheus
 
-#: vLLM's buckets of time to first token.
-EDGES = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0)
-#: And of the time between tokens.
-TOKEN_EDGES = (
-    0.01,
-    0.025,
-    0.05,
-    0.075,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.75,
-    1.0,
-    2.5,
-    5.0,
-    7.5,
-    10.0,
-    20.0,
-    40.0,
-    80.0,
-)
+#: vLLM's buckets of time to first token, and of the time between tokens.
+EDGES = signals.EDGES[Engine.VLLM][Signal.TIME_TO_FIRST_TOKEN]
+TOKEN_EDGES = signals.EDGES[Engine.VLLM][Signal.INTER_TOKEN_LATENCY]
 ROUND = 15.0
 NORMAL = NormalDist()
 
@@ -188,6 +170,33 @@ def _round(version: str, servers: list[Server]) -> dict[str, Reading]:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A query of a share of samples, asked each round of servers in ``world``."""
+
+    name: str
+    query: Query
+    world: World = World()
+
+
+def polled(asked: Asked, times: float, seed: int) -> Poll:
+    """One release in which the query's value is that of a version with so many times the bad samples that are allowed.
+    The answer has all samples since the gate began.
+    """
+    draw = random.Random(f"{asked.name} {times} {seed}")
+    limit = asked.query.limit
+    bad = (1 - limit if asked.query.at_least else limit) * times
+    servers = [Server(asked.world, draw, failures(asked.world, bad)) for _ in range(asked.world.pods)]
+    found, now = Poll(asked.query, 0.0, 0.0), 0.0
+    while found.verdict is None:
+        now += ROUND
+        counts = [each.round() for each in servers]
+        of, wrong = (sum(getattr(each, name) for each in counts) for name in ("total", "bad"))
+        found = found.after(now, Polled((of - wrong if asked.query.at_least else wrong) / of, of))
+        assert now < 1e6, found
+    return found
+
+
+@dataclass(frozen=True)
 class Outcome:
     passed: float
     failed: float
@@ -195,14 +204,22 @@ class Outcome:
     seconds: float
 
 
-def outcome(row: Row, times: float, runs: int) -> Outcome:
+def outcome(row: Row | Asked, times: float, runs: int) -> Outcome:
     """Shares of releases, and what they took in the middle."""
-    ended = [trial(row, times, seed) for seed in range(runs)]
-    verdicts = [each.verdict for each in ended]
-    requests, seconds = (
-        sorted(values)[runs // 2] for values in zip(*((each.figures.samples, each.last) for each in ended), strict=True)
-    )
+    ended = [_ended(row, times, seed) for seed in range(runs)]
+    verdicts = [verdict for verdict, _, _ in ended]
+    requests, seconds = (sorted(each[part] for each in ended)[runs // 2] for part in (1, 2))
     return Outcome(verdicts.count(Verdict.PASSED) / runs, verdicts.count(Verdict.FAILED) / runs, requests, seconds)
+
+
+def _ended(row: Row | Asked, times: float, seed: int) -> tuple[Verdict | None, float, float]:
+    """The verdict of one release, and the requests and seconds that it took."""
+    if isinstance(row, Asked):
+        poll = polled(row, times, seed)
+        assert poll.answer is not None and poll.answer.samples is not None
+        return poll.verdict, poll.answer.samples, poll.last
+    found = trial(row, times, seed)
+    return found.verdict, found.figures.samples, found.last
 
 
 _TOKENS = World(requests=400, together=0.4, edges=TOKEN_EDGES)
@@ -226,6 +243,16 @@ ROWS = (
         0.03,
     ),
 )
+#: Each sample has its own luck, as a query's samples are taken to have.
+_ALONE = World(together=0.0)
+_REFUSALS = Query(Prometheus(""), "refusals", 0.02, samples="answers")
+QUERIES = (
+    Asked("query: a share of at most 2 %", _REFUSALS, _ALONE),
+    Asked("the same, at most 0.5 %", replace(_REFUSALS, limit=0.005), _ALONE),
+    Asked("the same, at least 95 %", replace(_REFUSALS, limit=0.95, at_least=True), _ALONE),
+)
+#: All rows of the table.
+EVERY: tuple[Row | Asked, ...] = (*ROWS, *QUERIES)
 #: What is true of the new version: how many times the bad requests that are allowed it has.
 GOOD, AT_LIMIT, BAD = 0.5, 1.0, 2.0
 _HEAD = "| gate | as good: passed, failed | at its limit | twice as bad | requests, time: as good | twice as bad |"
@@ -235,7 +262,7 @@ def lines(runs: int) -> Iterator[str]:
     """The table, in Markdown."""
     yield _HEAD
     yield "|---|---|---|---|---|---|"
-    for row in ROWS:
+    for row in EVERY:
         good, limit, bad = (outcome(row, times, runs) for times in (GOOD, AT_LIMIT, BAD))
         shares = " | ".join(f"{100 * each.passed:.1f} %, {100 * each.failed:.1f} %" for each in (good, limit, bad))
         costs = " | ".join(f"{each.requests:,.0f}, {each.seconds:.0f} s" for each in (good, bad))

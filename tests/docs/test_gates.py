@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.analysis.simulated import ROWS
+from tests.analysis.simulated import EVERY
 from tests.docs.gates import PAGE, SECTION, signals
 
 
@@ -16,4 +16,4 @@ def test_the_table_of_signals_is_that_of_the_code() -> None:
 
 def test_each_simulated_gate_has_its_row() -> None:
     rows = re.findall(r"^\| (.*?) \| [0-9.]+ %, [0-9.]+ % ", PAGE.read_text(), re.MULTILINE)
-    assert rows == [row.name for row in ROWS]
+    assert rows == [row.name for row in EVERY]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, nan
+from math import comb, inf, nan
 from random import Random
 
 import pytest
 
 from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.looks import to_fail
 from rollout_lws.prometheus.poll import Poll, Polled, Query
 from rollout_lws.prometheus.scrapes import Prometheus
 
@@ -99,3 +100,16 @@ def test_a_controller_that_was_restarted_goes_on_with_the_window_that_is_on() ->
     poll = Poll.at(replace(SHARE, watched=True), since=100.0, now=100.0 + 5.5 * 60)
     assert (poll.began, poll.windows, poll.looked) == (400.0, 5, 2)
     assert Poll.at(SHARE, since=100.0, now=100.0 + 5.5 * 60).began == 100.0
+
+
+@pytest.mark.parametrize("limit", [0.005, 0.02, 0.05, 0.2])
+def test_a_version_at_its_limit_fails_at_one_look_about_as_rarely_as_the_look_may_be_wrong(limit: float) -> None:
+    query = Query(Prometheus(), "x", limit=limit, samples="n", window=60.0)
+    samples = max(query.min_samples, -(-query.needed // 4))
+
+    def fails(bad: int) -> bool:
+        return polled(query, Polled(bad / samples, samples)).verdict is Verdict.FAILED
+
+    fewest = next(bad for bad in range(samples) if fails(bad))
+    exactly = [comb(samples, bad) * limit**bad * (1 - limit) ** (samples - bad) for bad in range(fewest)]
+    assert 1 - sum(exactly) <= 1.4 * to_fail(query.confidence)

@@ -85,10 +85,15 @@ CODES: dict[str, Code] = {
     "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
     "LWS323": Code(_WARNING, "a deadline after Kueue's own timeout"),
     "LWS324": Code(_WARNING, "a drain until leaders are idle that do not say so"),
-    # Not decidable
+    "LWS325": Code(_WARNING, "gates whose failure leaves the bad version its requests"),
+    "LWS326": Code(_WARNING, "a gate of figures in a step without requests"),
+    "LWS327": Code(_WARNING, "a gate that asks for more requests than can come in its time"),
+    # Not decidable, or no mistake
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),
     "LWS404": Code(_NOTE, "rules that were not asked because of earlier findings"),
+    "LWS405": Code(_NOTE, "a gate before traffic of groups that get requests already"),
+    "LWS406": Code(_NOTE, "a limit between two edges of the server's histogram"),
 }
 CODE_OF: dict[Reason, str] = {each.reason: code for code, each in CODES.items() if each.reason is not None}
 

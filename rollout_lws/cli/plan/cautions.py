@@ -9,6 +9,7 @@ from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import weight_of_step
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.plan import gates
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first, leaders_first
 from rollout_lws.forecast.forecast import much_extra
@@ -40,6 +41,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[st
         yield from _promotion(d, found)
         yield from _without_pre_stop(d, found, old)
         yield from _deadline(d, plan)
+        yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
         routed = settings(d) is not None or found_by.both or found_by.old
         yield from _told(
             leaders_first(d.stable.workload, d.version) if routed else None,

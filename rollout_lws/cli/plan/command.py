@@ -24,10 +24,22 @@ from rollout_lws.kubeconfig.target import Target
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Manifests to be applied; - for stdin.")
 @output_option("text", "json", "yaml")
 @click.option("--load-time", type=DURATION, metavar="DURATION", help="How long a group loads; as today's by default.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="NUMBER",
+    help="Requests a second that both versions get together: how long gates take.",
+)
 @click.option("--offline", is_flag=True, help="Ask no cluster: with -f, plan from the files alone.")
 @with_target
 def plan(
-    name: str | None, files: tuple[str, ...], output: str, load_time: float | None, offline: bool, target: Target
+    name: str | None,
+    files: tuple[str, ...],
+    output: str,
+    load_time: float | None,
+    rate: float | None,
+    offline: bool,
+    target: Target,
 ) -> None:
     """Show step by step what a release by Rollout NAME will do, or what applying FILE would lead to.
 
@@ -41,7 +53,7 @@ def plan(
     given = tuple(read_manifests(files))
     check_valid(given, Scope(target.api_group), whole=offline)
     sources = gather(target, asked, given, offline=offline)
-    made = plans(sources, asked, datetime.now(UTC), load_time)
+    made = plans(sources, asked, datetime.now(UTC), load_time, rate)
     if output == "text":
         width = screen.width() or 0
         click.echo("\n\n".join("\n".join(map(plain, show.lines(each, width))) for each in made))

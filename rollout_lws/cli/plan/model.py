@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from rollout_lws.analysis.kinds import Engine
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.plan.written import Planned
+from rollout_lws.forecast.gates import Demand
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 Amounts = Mapping[str, int]
@@ -39,6 +41,8 @@ class Part:
     """Peak during it, by resource name."""
     pause: int | None = None
     """Seconds of its pause, which its time includes; None without a duration."""
+    gates: tuple[Demand, ...] = ()
+    """What its gates of figures need."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Plan:
     at: str
     """Position of a release in progress: ``step 2``, ``promotion``; "" at rest."""
     given: Given
+    engine: Engine | None
+    """The model server, if the strategy says it."""
     loads: LoadTimes
     now: Amounts
     """Accelerators that scheduled pods hold."""
@@ -67,6 +73,11 @@ class Plan:
     writes: tuple[Planned, ...] = ()
     refusals: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
+
+    @property
+    def gates(self) -> tuple[Demand, ...]:
+        """What gates of figures need."""
+        return tuple(each for part in self.parts for each in part.gates)
 
     @cached_property
     def peak(self) -> Amounts:

@@ -17,6 +17,7 @@ from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
+from rollout_lws.forecast.gates import demands
 from rollout_lws.forecast.model import Forecast, Given
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
@@ -58,11 +59,12 @@ def make(
     load_seconds: float | None = None,
     told: Iterable[str] = (),
     services: Mapping[str, Object] = MappingProxyType({}),
+    rate: float | None = None,
 ) -> Plan:
     """The release of the version in ``after``, when ``before`` shows what runs (None: the same).
 
     ``load_seconds`` is a group's startup time, None: as measured now. ``told`` are the caller's warnings, ``services``
-    all Services of the namespace by name.
+    all Services of the namespace by name, ``rate`` requests a second of both versions, None where that is not known.
     """
     before = before or after
     seen = before.stable or after.stable
@@ -82,6 +84,7 @@ def make(
         min_ready_seconds=d.minimum,
         unlisted=reached_by_others(d),
         reached=found_by.new,
+        rate=rate or 0.0,
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -103,6 +106,7 @@ def make(
         change=changed(old.meaning, d.version.meaning) or ("the template" if is_new else ""),
         at=_at(d),
         given=given,
+        engine=d.o.rollout.spec.strategy.source.engine,
         loads=loads,
         now=_now(before, old, d.version),
         requested=_requested(before, old, d.version),
@@ -208,7 +212,8 @@ def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
         ]
         asks = row.step is not None and not is_last_full(d.strategy, row.step)
         pause = d.strategy.steps[row.step - 1].pause.duration if row.step is not None and asks else None
-        parts.append(Part(row, replicas - end, most(*held), pause or None))
+        gates = demands(d.strategy, row.step, row.share) if row.step is not None else ()
+        parts.append(Part(row, replicas - end, most(*held), pause or None, gates))
         renewed = end
     return tuple(parts)
 

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.plan import gates
 from rollout_lws.cli.plan.model import Amounts, Part, Plan
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
@@ -21,6 +22,8 @@ def lines(plan: Plan, width: int = 0) -> list[str]:
     told = _header(plan)
     if plan.parts:
         told += ["", *table(_rows(plan))]
+    if plan.gates:
+        told += ["", "Gates need", *_sentences(_gates(plan), width)]
     if plan.writes and not plan.refusals:
         told += ["", "Will be written", *table(("  " + _what(each), _verbs(each), each.why) for each in plan.writes)]
     if plan.refusals:
@@ -28,6 +31,10 @@ def lines(plan: Plan, width: int = 0) -> list[str]:
     if plan.cautions:
         told += ["", "Mind that", *_sentences(plan.cautions, width)]
     return told
+
+
+def _gates(plan: Plan) -> Iterator[str]:
+    return (f"{gates.name(each)}: {gates.sentence(each, plan.given.rate, plan.engine)}" for each in plan.gates)
 
 
 def _sentences(told: Iterable[str], width: int) -> Iterator[str]:
@@ -250,6 +257,7 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
         "share": round(row.share, 4),
         "load": {"new": _rounded(row.load_new), "old": _rounded(row.load_stable), "peak": _rounded(row.peak_load)},
         "pauseSeconds": part.pause,
+        "gates": [gates.value(each, plan.given.rate) for each in part.gates],
         "seconds": row.seconds if known else None,
         "waitSeconds": None if known else row.seconds,
         "approval": row.approval,

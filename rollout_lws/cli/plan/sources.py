@@ -76,10 +76,12 @@ def _unknown(found: Snapshot) -> Iterator[str]:
         yield f"{each.kind}s may not be listed, so they are not looked at: {why}"
 
 
-def plans(sources: Sources, name: str, now: datetime, load_seconds: float | None) -> list[Plan]:
+def plans(
+    sources: Sources, name: str, now: datetime, load_seconds: float | None, rate: float | None = None
+) -> list[Plan]:
     """One plan for each chosen Rollout; UsageError when there is none, or when it cannot be planned."""
     after = overlaid(sources.found, sources.given, sources.namespace)
-    return [_plan(sources, after, each, now, load_seconds) for each in _chosen(sources, after, name)]
+    return [_plan(sources, after, each, now, load_seconds, rate) for each in _chosen(sources, after, name)]
 
 
 def _chosen(sources: Sources, after: Snapshot, name: str) -> list[Object]:
@@ -100,7 +102,9 @@ def _chosen(sources: Sources, after: Snapshot, name: str) -> list[Object]:
     return chosen
 
 
-def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, load_seconds: float | None) -> Plan:
+def _plan(
+    sources: Sources, after: Snapshot, rollout: Object, now: datetime, load_seconds: float | None, rate: float | None
+) -> Plan:
     name = rollout["metadata"]["name"]
     workload = _checked(rollout).spec.workload_ref.name
     told = list(sources.told)
@@ -131,7 +135,7 @@ def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, loa
             " it out"
         )
     services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
-    plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services)
+    plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services, rate)
     return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))
 
 

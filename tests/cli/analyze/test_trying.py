@@ -104,7 +104,8 @@ async def test_limits_are_judged_by_what_serves_in_the_words_of_gates(world: Mea
 
 
 async def test_gates_of_the_release_are_judged_once(world: MeasuredWorld) -> None:
-    await serving(world, canary={"gates": [{**TOO_TIGHT, "window": 600}], "trafficRoutings": routing()})
+    watched = {"gates": [{**TOO_TIGHT, "window": 600}], "trafficRoutings": routing()}
+    await serving(world, FIRST_TOKEN, canary=watched)
     found = (await tried(world))["too-tight"]
     assert (found.planned.step, found.result) == (None, GateResult.FAILED)
     assert " release " in text([found])[1]

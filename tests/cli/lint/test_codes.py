@@ -81,6 +81,11 @@ def pools(*changes: str) -> str:
     return joined(_BY_POOLS, LWS, SERVICE, _ROUTE_TO_POOL, edited(POOLS, *changes))
 
 
+def gated(gate: str, *changes: str) -> str:
+    """With a gate in the first step."""
+    return rollout("          pause: {}\n", f"          gates:\n          {gate}\n          pause: {{}}\n", *changes)
+
+
 def both(text: str, other: str) -> str:
     return joined(text, other)
 
@@ -590,6 +595,81 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "Rollout chat has errors: what the controller would refuse was not checked; correct them first",
     ),
+    "gates that leave the bad version its requests": (
+        "LWS325",
+        gated("- »name: first-token\n            metric: {signal: TimeToFirstToken, max: 2s}"),
+        "when gate first-token fails the version, the release waits for a user, and the version keeps its requests",
+    ),
+    "figures without requests": (
+        "LWS326",
+        gated("- name: errors\n            »metric: {signal: ErrorRate, max: 2%}", "          traffic: 20%\n", ""),
+        "no request reaches the new version in step 1, so gate errors comes to nothing",
+    ),
+    "figures with a share of nothing": (
+        "LWS326",
+        gated("- name: queue\n            »metric: {signal: QueueLength, max: '8'}", "traffic: 20%", "traffic: 0%"),
+        "give the step traffic, or move the gate to one that has some",
+    ),
+    "more requests than can come": (
+        "LWS327",
+        gated(
+            "- name: errors\n            window: 30\n            deadlineSeconds: 30\n"
+            "            metric: {signal: ErrorRate, max: 2%, »minSamples: 10000}",
+            "traffic: 20%",
+            "traffic: 1%",
+        ),
+        "gate errors judges nothing below 10,000 requests, and with 1% of them in 30 s that is 33,333 a second for 4"
+        " groups: lower minSamples",
+    ),
+    "more requests than stable can have": (
+        "LWS327",
+        gated(
+            "- name: errors\n            metric: {signal: ErrorRate, maxToStable: 120%, »minSamples: 100000}",
+            "      steps:",
+            "      capacity: Surge\n      steps:",
+            "        - replicas: 1\n          traffic: 20%",
+            "        - replicas: 75%\n          traffic: 75%",
+            "        - replicas: 50%\n          traffic: 40%",
+            "        - replicas: 75%\n          traffic: 75%",
+        ),
+        "and with 25% of them in 600 s that is 667 a second for 4 groups",
+    ),
+    "a warm-up of groups that get requests already": (
+        "LWS405",
+        edited(
+            rollout(),
+            "          pause:\n            duration: 600",
+            "          gates:\n          - name: warm-up\n            »when: BeforeTraffic\n"
+            "            http: {each: Group}\n          pause:\n            duration: 600",
+        ),
+        "the new version has requests in step 1 already, and groups that step 2 adds get some of them once they are"
+        " ready:"
+        " gate warm-up holds back only that their share is raised",
+    ),
+    "a limit between two edges": (
+        "LWS406",
+        gated(
+            "- name: first-token\n            metric: {signal: TimeToFirstToken, »max: 2s}",
+            "    canary:",
+            "    analysis: {engine: vLLM}\n    canary:",
+        ),
+        "gate first-token of step 1: 2s is between two edges of vLLM's histogram, 1 s and 2.5 s",
+    ),
+    "a query that is not PromQL": (
+        "LWS201",
+        gated("- name: ours\n            query: {max: 1%, »promQL: 'sum(rate(my_errors[5m])'}"),
+        "not PromQL: ",
+    ),
+    "a query that is no number": (
+        "LWS201",
+        gated("- name: ours\n            query: {max: 1%, promQL: up, »samples: 'my_requests[5m]'}"),
+        "it is no number: wrap a range in a function",
+    ),
+    "a query of another type": (
+        "LWS201",
+        gated("- name: ours\n            query: {max: 1%, »promQL: rate(my_requests)}"),
+        "not PromQL: ",
+    ),
     "an LWS with errors": (
         "LWS404",
         joined(edited(PLAIN_ROLLOUT, "    name: chat", "    »name: chat"), edited(LWS, "    size: 2", "    size: two")),
@@ -604,6 +684,37 @@ def test_each_is_found_where_it_stands(code: str, text: str, told: str) -> None:
     assert here == places(text), found(text)
 
 
+_REST = (LWS, SERVICE, ROUTE)
+_FIGURES = "          gates: [{name: errors, metric: {signal: ErrorRate, max: 2%}}]\n"
+_WARM_UP = "          gates: [{name: warm-up, when: BeforeTraffic, http: {each: Group}}]\n"
+#: Gates that no advice is given about, and what else is changed.
+_GOOD_GATES = {
+    "gates with a way back": (_FIGURES, "    canary:", "    onFailure: Abort\n    canary:"),
+    "gates whose failure is to wait": (_FIGURES, "    canary:", "    onFailure: Pause\n    canary:"),
+    "a warm-up before the first request": (_WARM_UP,),
+    "figures of requests that match": (
+        _FIGURES,
+        "    canary:",
+        "    onFailure: Abort\n    canary:",
+        "          traffic: 20%\n",
+        "          matches: [{headers: [{name: x-user, value: canary}]}]\n",
+    ),
+    "a limit that is an edge": (
+        "          gates: [{name: first-token, metric: {signal: TimeToFirstToken, max: 2500ms}}]\n",
+        "    canary:",
+        "    onFailure: Abort\n    analysis: {engine: vLLM}\n    canary:",
+    ),
+    "a gauge, which is read": (
+        "          gates: [{name: queue, metric: {signal: QueueLength, max: '8', minSamples: 1000000}}]\n",
+        "    canary:",
+        "    onFailure: Abort\n    canary:",
+    ),
+    "tokens, which are many a request": (
+        "          gates: [{name: no-slower, metric: {signal: InterTokenLatency, max: 100ms, minSamples: 1000000}}]\n",
+        "    canary:",
+        "    onFailure: Abort\n    canary:",
+    ),
+}
 _IN_PLACE = edited(PLAIN_ROLLOUT, "      steps:", "      capacity: InPlace\n      steps:")
 
 
@@ -634,6 +745,12 @@ _IN_PLACE = edited(PLAIN_ROLLOUT, "      steps:", "      capacity: InPlace\n    
         pytest.param(
             (PLAIN_ROLLOUT, edited(LWS, "  replicas: 4", "  replicas: 4\n  startupPolicy: LeaderReady")),
             id="leaders first without requests",
+        ),
+        *(
+            pytest.param(
+                (edited(ROLLOUT, "          pause: {}\n", f"{gates}          pause: {{}}\n", *more), *_REST), id=name
+            )
+            for name, (gates, *more) in _GOOD_GATES.items()
         ),
     ],
 )

@@ -72,9 +72,9 @@ class BestEffort:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A criterion whose figures come from what ``prometheus`` has scraped."""
+    """What is asked of the figures that ``prometheus`` has scraped."""
 
-    criterion: Criterion
+    asks: Criterion | Idle
     prometheus: Prometheus
 
 

@@ -635,6 +635,19 @@ _IN_PLACE = edited(PLAIN_ROLLOUT, "      steps:", "      capacity: InPlace\n    
             (PLAIN_ROLLOUT, edited(LWS, "  replicas: 4", "  replicas: 4\n  startupPolicy: LeaderReady")),
             id="leaders first without requests",
         ),
+        pytest.param(
+            (
+                edited(
+                    edited(ROLLOUT, "          gateway:\n", "          drain: {until: Idle}\n          gateway:\n"),
+                    "    canary:",
+                    "    analysis: {from: Prometheus}\n    canary:",
+                ),
+                LWS,
+                SERVICE,
+                ROUTE,
+            ),
+            id="a drain that asks Prometheus",
+        ),
     ],
 )
 def test_no_advice_is_given_that_would_do_harm_or_cannot_be_followed(texts: tuple[str, ...]) -> None:

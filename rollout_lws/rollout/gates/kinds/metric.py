@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import assert_never, cast
+from typing import cast
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FigureSource, GateRecord, MetricGate, StepGate
-from rollout_lws.api.gate_rules import criterion, prometheus
-from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
+from rollout_lws.api import GateRecord, MetricGate, StepGate
+from rollout_lws.api.gate_rules import criterion
+from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
 from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, is_over, looks_again, result_of
 from rollout_lws.rollout.gates.records import question
-from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
+from rollout_lws.rollout.metrics_endpoints import from_source, metrics_of_new, metrics_of_stable
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
@@ -27,14 +27,7 @@ def _criterion(d: Draft, gate: StepGate) -> Criterion:
 
 
 def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
-    source, asks = d.o.rollout.spec.strategy.source, _criterion(d, gate)
-    match source.from_:
-        case FigureSource.PODS:
-            return question(d, gate, record, asks)
-        case FigureSource.PROMETHEUS:
-            return question(d, gate, record, Stored(asks, prometheus(source)))
-        case unknown:
-            assert_never(unknown)
+    return question(d, gate, record, from_source(d, _criterion(d, gate)))
 
 
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import msgspec
 
-from rollout_lws.analysis.calls import Call, Calls
+from rollout_lws.analysis.calls import Call, Calls, Said
 from rollout_lws.api import GateRecord, GateResult, HttpGate, Phase, StepGate
 from rollout_lws.rollout.decision import Endpoint, Measurement, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, unanswered
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import requests_to_new
 
@@ -29,8 +30,7 @@ def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
     calls = d.o.answers.get(question(d, gate, record, call_of(d, gate)))
     if not isinstance(calls, Calls):
-        # The first round is on its way.
-        return d, Running()
+        return d, unanswered(d, gate, calls)
     if calls.failed is not None:
         return d, Ended(GateResult.FAILED, f"{_name(d, gate, calls.failed)} {calls.answers[calls.failed].sentence}")
     targets = [each.uid for each in _targets(d, gate)]
@@ -39,22 +39,22 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
         return d, Ended(GateResult.PASSED, _passed(d, gate, calls, targets))
     # From the first answers, since a controller that was restarted begins anew with them.
     deadline = datetime.fromtimestamp(calls.began, UTC) + timedelta(seconds=gate.deadline)
-    open_one = _open_one(calls, left)
     if deadline > d.now:
+        lasting = {uid: calls.undecided[uid].lasting for uid in left if uid in calls.undecided}
+        open_one = _open_one(lasting)
         # An answer's own words may change with each round, and the status would with them.
-        trouble = f"{_name(d, gate, open_one)} {calls.answers[open_one].why}" if open_one is not None else ""
-        return d, Running(deadline, trouble)
+        return d, Running(deadline, f"{_name(d, gate, open_one)} {lasting[open_one].why}" if open_one else "")
+    last = {uid: calls.answers[uid] for uid in left if uid in calls.answers}
+    open_one = _open_one(last)
     if open_one is None:
         return d, Ended(GateResult.ERROR, _NO_GROUP if not targets else f"{_name(d, gate, left[0])} was not asked")
-    last = calls.answers[open_one]
-    result = GateResult.ERROR if last.verdict is None else GateResult.INCONCLUSIVE
-    return d, Ended(result, f"{_name(d, gate, open_one)} {last.sentence}")
+    result = GateResult.ERROR if last[open_one].verdict is None else GateResult.INCONCLUSIVE
+    return d, Ended(result, f"{_name(d, gate, open_one)} {last[open_one].sentence}")
 
 
-def _open_one(calls: Calls, left: list[str]) -> str | None:
+def _open_one(said: Mapping[str, Said]) -> str | None:
     """The target that is told of while it has not passed: one with an error before one without a verdict."""
-    asked = [uid for uid in left if uid in calls.answers]
-    return min(asked, key=lambda uid: calls.answers[uid].verdict is not None, default=None)
+    return min(said, key=lambda uid: said[uid].verdict is not None, default=None)
 
 
 def _passed(d: Draft, gate: StepGate, calls: Calls, targets: list[str]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, assert_never
 
 from rollout_lws.analysis.criterion import Verdict
 from rollout_lws.api import GateRecord, GateResult, StepGate
-from rollout_lws.rollout.decision import Wanted
+from rollout_lws.rollout.decision import Answered, Broken, Wanted
 from rollout_lws.rollout.draft import Draft
 
 
@@ -35,6 +35,8 @@ class Running:
 
 Judged: TypeAlias = Ended | Running
 
+#: What a gate says that a bug keeps from its figures.
+_BUG = "the controller cannot measure it, which is a bug: its log says more (round of measurements failed)"
 #: Seconds after a deadline in which figures up to it come in: at most so many where some do not come, and in any case.
 _LATE, _LATEST = timedelta(seconds=60), timedelta(seconds=600)
 
@@ -45,6 +47,14 @@ def is_over(d: Draft, deadline: datetime, last: float, *, unread: bool) -> bool:
     """
     late = d.now - deadline
     return late >= timedelta() and (last >= deadline.timestamp() or (unread and late >= _LATE) or late >= _LATEST)
+
+
+def unanswered(d: Draft, gate: StepGate, answer: Answered | None) -> Judged:
+    """That of a gate without any answer of its kind yet: the first round is on its way, or ended by a bug."""
+    if not isinstance(answer, Broken):
+        return Running()
+    deadline = datetime.fromtimestamp(answer.began, UTC) + timedelta(seconds=gate.deadline)
+    return Running(deadline, _BUG) if deadline > d.now else Ended(GateResult.ERROR, _BUG)
 
 
 def looks_again(d: Draft, deadline: datetime) -> datetime:

@@ -12,7 +12,16 @@ from rollout_lws.api.gate_rules import criterion
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, is_over, looks_again, result_of
+from rollout_lws.rollout.gates.kinds.kind import (
+    Ended,
+    Judged,
+    Kind,
+    Running,
+    is_over,
+    looks_again,
+    result_of,
+    unanswered,
+)
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import from_source, metrics_of_new, metrics_of_stable
 
@@ -33,8 +42,7 @@ def _asked(d: Draft, gate: StepGate, record: GateRecord) -> Question:
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
     trial = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(trial, Trial):
-        # The first round is on its way.
-        return d, Running()
+        return d, unanswered(d, gate, trial)
     # From the first figures, since a controller that was restarted begins anew with them.
     deadline = datetime.fromtimestamp(trial.began, UTC) + timedelta(seconds=gate.deadline)
     if is_over(d, deadline, trial.last, unread=bool(trial.unread)):

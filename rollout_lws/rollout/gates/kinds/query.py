@@ -12,7 +12,16 @@ from rollout_lws.prometheus.poll import Poll
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds.figures import digits
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, is_over, looks_again, result_of
+from rollout_lws.rollout.gates.kinds.kind import (
+    Ended,
+    Judged,
+    Kind,
+    Running,
+    is_over,
+    looks_again,
+    result_of,
+    unanswered,
+)
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
@@ -33,8 +42,7 @@ def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
     poll = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(poll, Poll):
-        # The first answer is on its way.
-        return d, Running()
+        return d, unanswered(d, gate, poll)
     deadline = datetime.fromtimestamp(poll.began, UTC) + timedelta(seconds=gate.deadline)
     if is_over(d, deadline, poll.last, unread=bool(poll.trouble)):
         poll = poll.ended()

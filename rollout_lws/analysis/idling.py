@@ -31,11 +31,10 @@ Requests: TypeAlias = float | Trouble
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What was scraped of a pod by another than us: ``at`` is the epoch second of the last answer, ``idle`` how many in
-    a row had no request, and ``servers`` are the addresses of all that it runs.
+    """What was scraped of a pod by another than us, and just now: ``idle`` is how many answers in a row had no request,
+    and ``servers`` are the addresses of all that it runs.
     """
 
-    at: float
     idle: int
     servers: frozenset[str] = frozenset()
 
@@ -128,8 +127,8 @@ def _heard(before: Heard, now: float, told: Told) -> Heard:
             return replace(before, failed=before.failed + 1, silent=in_a_row, trouble=why)
         case Same():
             return replace(before, failed=0, silent=0, trouble="")
-        case Worked(at, idle, servers):
-            return Heard(at, answered=True, idle=idle, servers=servers)
+        case Worked(idle, servers):
+            return Heard(now, answered=True, idle=idle, servers=servers)
         case float() | int():
             return Heard(now, answered=True, idle=0 if told else before.idle + 1)
         case unknown:

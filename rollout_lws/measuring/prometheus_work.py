@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 
-from rollout_lws.analysis.idling import Idle, Idling, Told
+from rollout_lws.analysis.idling import Heard, Idle, Idling, Told
 from rollout_lws.analysis.readings import Trouble
 from rollout_lws.clock import Clock
 from rollout_lws.measuring.pods import PodWork, idled
@@ -62,14 +62,8 @@ class PrometheusWork:
         except Unanswered as error:
             return {pod.uid: Trouble(str(error)) for pod in pods}
         known = scrapes(stored.prometheus, found, {each.pod: each.address for each in measurement.new})
-        heard = before.pods if isinstance(before, Idling) else {}
+        heard: Mapping[str, Heard] = before.pods if isinstance(before, Idling) else {}
         return {
-            pod.uid: work_of(
-                pod,
-                known.get(pod.name, {}),
-                now.timestamp(),
-                stored.asks,
-                heard[pod.uid].servers if pod.uid in heard else (),
-            )
+            pod.uid: work_of(pod, known.get(pod.name, {}), now.timestamp(), stored.asks, heard.get(pod.uid))
             for pod in pods
         }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from statistics import median
 
-from rollout_lws.analysis.idling import IN_A_ROW, Idle, Told, Worked
+from rollout_lws.analysis.idling import IN_A_ROW, Heard, Idle, Told, Worked
 from rollout_lws.analysis.readings import Exposition, Same, Trouble
 from rollout_lws.prometheus.scrapes import ScrapedPod
 
@@ -22,22 +22,25 @@ def work_of(
     found: Mapping[str, Mapping[float, Exposition | Trouble]],
     now: float,
     idle: Idle,
-    servers: Collection[str] = (),
+    before: Heard | None = None,
 ) -> Told:
-    """What samples of a pod up to ``now`` say, those of each of its servers, and of ``servers`` that were there before:
+    """What samples of a pod up to ``now`` say, those of each of its servers, also of those that were there ``before``:
     it works as long as one does.
     """
-    every = sorted({*found, *servers})
-    told = [_of_server(found.get(server, {}), pod.since, now, idle) for server in every]
+    before = before or Heard(now)
+    every = sorted({*found, *before.servers})
+    told = [_of_server(found.get(server, {}), pod.since, now, idle, before.at) for server in every]
     worked = [each for each in told if isinstance(each, Worked)]
     if worked and len(worked) == len(told):
-        return Worked(min(each.at for each in worked), min(each.idle for each in worked), frozenset(every))
+        return Worked(min(each.idle for each in worked), frozenset(every))
     return next((each for each in told if isinstance(each, Trouble)), Same() if told else _STALE)
 
 
-def _of_server(scraped: Mapping[float, Exposition | Trouble], since: float, now: float, idle: Idle) -> Told:
-    """Only a sample that is younger than the interval of its scrapes says what runs now. When the next one has been due
-    for as long, it does not come.
+def _of_server(
+    scraped: Mapping[float, Exposition | Trouble], since: float, now: float, idle: Idle, heard_at: float
+) -> Told:
+    """Only a sample that is younger than the interval of its scrapes says what runs now. One that is late may be on its
+    way, if not for longer than another interval, and if not each time.
     """
     times = sorted(scraped)
     if not times:
@@ -46,13 +49,13 @@ def _of_server(scraped: Mapping[float, Exposition | Trouble], since: float, now:
     interval = median(gaps) if gaps else _INTERVAL
     age = now - times[-1]
     if age > interval:
-        return _STALE if age > 2 * interval else Same()
+        return _STALE if max(age, now - heard_at) > 2 * interval else Same()
     reads = [(at, _requests(scraped[at], idle)) for at in times if at >= since]
     if not reads:
         # Scraped before routers had their grace period.
         return Same()
-    at, last = reads[-1]
-    return last if isinstance(last, Trouble) else Worked(at, _idle_in_a_row(reads))
+    _, last = reads[-1]
+    return last if isinstance(last, Trouble) else Worked(_idle_in_a_row(reads))
 
 
 def _requests(scraped: Exposition | Trouble, idle: Idle) -> float | Trouble:

@@ -63,7 +63,7 @@ TABLE: Mapping[str, tuple[Callable[[int], Answer], Goes, Goes]] = {
     "one-zero": (lambda number: IDLE if number == 3 else BUSY, Goes(20), NEVER),
     "each-second-one-is-zero": (lambda number: IDLE if number % 2 else BUSY, Goes(20), NEVER),
     "zeros-before-the-drain": (then(IDLE, 3, BUSY), Goes(5), NEVER),
-    "a-zero-that-grows-stale": (then(IDLE, 4, LOST), Goes(5), Goes(50, idle=False)),
+    "a-zero-that-grows-stale": (then(IDLE, 4, LOST), Goes(5), Goes(55, idle=False)),
     "zeros-before-the-drain-and-nothing-since": (then(IDLE, 3, LOST), Goes(5), Goes(35, idle=False)),
     "series-that-are-gone": (then(BUSY, 3, "up 1\n"), Goes(40, idle=False), Goes(35, idle=False)),
     "never-scraped": (lambda _: LOST, Goes(30, idle=False), Goes(30, idle=False)),
@@ -73,16 +73,19 @@ TABLE: Mapping[str, tuple[Callable[[int], Answer], Goes, Goes]] = {
 
 
 class _Down(Scraped):
-    """Answers no more from a second on."""
+    """Answers no more from a second on, and has samples only so many seconds ``late``."""
 
-    def __init__(self, pods: Pods, clock: LoopClock, second: float) -> None:
+    def __init__(self, pods: Pods, clock: LoopClock, second: float, late: float) -> None:
         super().__init__(pods, clock)
-        self._second = second
+        self._second, self._late = second, late
 
     async def samples(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
         if (at - ORIGIN).total_seconds() >= self._second:
             raise Unanswered("http://prometheus: no answer in 10 s")
-        return await super().samples(namespace, prometheus, query, at)
+        there = await super().samples(namespace, prometheus, query, at)
+        until = at.timestamp() - self._late
+        points = ((each, tuple(point for point in each.points if point[0] <= until)) for each in there)
+        return [replace(each, points=left) for each, left in points if left]
 
 
 async def goes(source: Source, asks: Idle | Stored) -> Goes:
@@ -121,8 +124,8 @@ async def test_a_pod_goes_when_it_says_twice_that_it_is_idle(name: str) -> None:
     assert await goes(PodWork(ProxyScraper(Client(pods))), Idle()) == by_pods
 
 
-async def by_prometheus(told: Callable[[int], Answer], down: float = LONGEST * 2) -> Goes:
-    scraped = _Down(Pods(Row(one(told), Verdict.PASSED)), LoopClock(ORIGIN), down)
+async def by_prometheus(told: Callable[[int], Answer], down: float = LONGEST * 2, late: float = 0.0) -> Goes:
+    scraped = _Down(Pods(Row(one(told), Verdict.PASSED)), LoopClock(ORIGIN), down, late)
     try:
         client = cast(PrometheusClient, scraped)
         return await goes(PrometheusWork(client, LoopClock(ORIGIN)), Stored(Idle(), Prometheus()))
@@ -138,8 +141,26 @@ async def test_a_pod_goes_when_two_scrapes_say_that_it_is_idle(name: str) -> Non
 
 @pytest.mark.parametrize(
     ("down", "after"),
-    [(0, DRAIN), (46, DRAIN), (47, 45 - BEGINS + DRAIN)],
+    [(0, DRAIN), (46, DRAIN), (47, 46 - BEGINS + DRAIN)],
     ids=["always", "before-a-scrape", "after-a-zero"],
 )
 async def test_without_prometheus_a_pod_gets_all_its_time(down: float, after: int) -> None:
     assert await by_prometheus(lambda _: IDLE, down) == Goes(after, idle=False)
+
+
+@pytest.mark.parametrize(
+    ("late", "told", "expected"),
+    [
+        (6.0, IDLE, Goes(35)),
+        (6.0, BUSY, NEVER),
+        (10.0, IDLE, Goes(40)),
+        (10.0, BUSY, NEVER),
+        # No sample is ever younger than the interval.
+        *((late, told, Goes(35, idle=False)) for late in (17.0, 25.0) for told in (IDLE, BUSY)),
+        *((40.0, told, Goes(30, idle=False)) for told in (IDLE, BUSY)),
+    ],
+)
+async def test_samples_that_come_late_neither_cut_a_stream_nor_are_waited_for_for_ever(
+    late: float, told: Answer, expected: Goes
+) -> None:
+    assert await by_prometheus(lambda _: told, late=late) == expected

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from rollout_lws.analysis.idling import Idle, Told, Worked
+from rollout_lws.analysis.idling import Heard, Idle, Told, Worked
 from rollout_lws.analysis.readings import Exposition, Same, Sample, Trouble
 from rollout_lws.prometheus.scrapes import ScrapedPod
 from rollout_lws.prometheus.work import work_of
@@ -28,33 +28,30 @@ def _exposed(requests: float | None) -> Exposition:
     return Exposition({**waiting, **running}, {})
 
 
-def told(
-    now: float, found: Mapping[str, Mapping[float, Exposition | Trouble]], servers: frozenset[str] = frozenset()
-) -> Told:
-    return work_of(ScrapedPod("uid", "p", SINCE), found, now, Idle(), servers)
+def told(now: float, found: Mapping[str, Mapping[float, Exposition | Trouble]], before: Heard | None = None) -> Told:
+    return work_of(ScrapedPod("uid", "p", SINCE), found, now, Idle(), before)
 
 
 @pytest.mark.parametrize(
-    ("now", "points", "expected"),
+    ("now", "points", "idle"),
     [
-        (131, ((85, 0), (100, 0), (115, 0), (130, 0)), (130, 2)),
-        (131, ((85, 0), (100, 9), (115, 0), (130, 0)), (130, 2)),
-        (131, ((100, 0), (115, 9), (130, 0)), (130, 1)),
-        (131, ((100, 0), (115, 0), (130, 9)), (130, 0)),
-        (131, ((100, 0), (115, None), (130, 0)), (130, 2)),
-        (116, ((70, 0), (85, 0), (99, 0), (115, 0)), (115, 1)),
-        (104.5, ((100, 0), (101, 0), (102, 0), (103, 0), (104, 0)), (104, 1)),
-        (105.5, ((100, 0), (101, 0), (102, 0), (103, 0), (104, 0), (105, 0)), (105, 2)),
-        (105.5, ((100, 0), (101, 0), (102, 3), (103, 0), (104, 0), (105, 0)), (105, 1)),
-        (145, ((100, 0), (115, 0), (130, 0)), (130, 2)),
-        (190, ((60, 0), (120, 0), (180, 0)), (180, 2)),
+        (131, ((85, 0), (100, 0), (115, 0), (130, 0)), 2),
+        (131, ((85, 0), (100, 9), (115, 0), (130, 0)), 2),
+        (131, ((100, 0), (115, 9), (130, 0)), 1),
+        (131, ((100, 0), (115, 0), (130, 9)), 0),
+        (131, ((100, 0), (115, None), (130, 0)), 2),
+        (116, ((70, 0), (85, 0), (99, 0), (115, 0)), 1),
+        (104.5, ((100, 0), (101, 0), (102, 0), (103, 0), (104, 0)), 1),
+        (105.5, ((100, 0), (101, 0), (102, 0), (103, 0), (104, 0), (105, 0)), 2),
+        (105.5, ((100, 0), (101, 0), (102, 3), (103, 0), (104, 0), (105, 0)), 1),
+        (145, ((100, 0), (115, 0), (130, 0)), 2),
+        (190, ((60, 0), (120, 0), (180, 0)), 2),
     ],
 )
 def test_zeros_count_that_are_five_seconds_apart(
-    now: float, points: tuple[tuple[float, float | None], ...], expected: tuple[float, int]
+    now: float, points: tuple[tuple[float, float | None], ...], idle: int
 ) -> None:
-    at, idle = expected
-    assert told(now, {A: scraped(*points)}) == Worked(at, idle, frozenset({A}))
+    assert told(now, {A: scraped(*points)}) == Worked(idle, frozenset({A}))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +61,7 @@ def test_zeros_count_that_are_five_seconds_apart(
         (160, ((100, 0), (115, 0), (130, 0)), Same()),
         (161, ((100, 0), (115, 0), (130, 0)), STALE),
         (107, ((85, 0), (99, 0)), Same()),  # no scrape since the drain began
-        (150, ((130, 0),), Worked(130, 1, frozenset({A}))),
+        (150, ((130, 0),), Worked(1, frozenset({A}))),
         (191, ((130, 0),), Same()),  # one that may be scraped once a minute
         (251, ((130, 0),), STALE),
         (131, ((100, 0), (115, 0), (130, None)), Trouble("it does not say how many requests run")),
@@ -72,6 +69,12 @@ def test_zeros_count_that_are_five_seconds_apart(
 )
 def test_an_old_sample_says_nothing(now: float, points: tuple[tuple[float, float | None], ...], expected: Told) -> None:
     assert told(now, {A: scraped(*points)}) == expected
+
+
+@pytest.mark.parametrize(("heard_at", "expected"), [(120, Same()), (116, Same()), (115, STALE)])
+def test_samples_that_are_late_each_time_say_nothing(heard_at: float, expected: Told) -> None:
+    """The last one is 16 s old, of scrapes that are 15 s apart."""
+    assert told(146, {A: scraped((115, 0), (130, 0))}, Heard(heard_at)) == expected
 
 
 def test_a_pod_without_samples_is_not_idle() -> None:
@@ -84,11 +87,11 @@ IDLE, BUSY = ((115, 0), (130, 0)), ((115, 0), (130, 4))
 @pytest.mark.parametrize(
     ("other", "before", "expected"),
     [
-        (IDLE, (), Worked(130, 2, frozenset({A, B}))),
-        (BUSY, (), Worked(130, 0, frozenset({A, B}))),
+        (IDLE, (), Worked(2, frozenset({A, B}))),
+        (BUSY, (), Worked(0, frozenset({A, B}))),
         (((70, 0), (85, 0)), (), STALE),
         ((), (B,), STALE),
-        (((85, 0), (99, 0), (124, 0)), (), Worked(124, 1, frozenset({A, B}))),
+        (((85, 0), (99, 0), (124, 0)), (), Worked(1, frozenset({A, B}))),
     ],
     ids=["idle", "busy", "stale", "gone", "one zero"],
 )
@@ -96,4 +99,4 @@ def test_each_of_a_pods_servers_has_to_be_idle(
     other: tuple[tuple[float, float], ...], before: tuple[str, ...], expected: Told
 ) -> None:
     found = {A: scraped(*IDLE)} | ({B: scraped(*other)} if other else {})
-    assert told(131, found, frozenset(before)) == expected
+    assert told(131, found, Heard(126, servers=frozenset(before))) == expected

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from rollout_lws.analysis.criterion import Verdict
+from rollout_lws.analysis.ledger import LASTING
 
 #: Bytes of an answer that are read; a longer one is no verdict, since what decides may stand at its end.
 LONGEST = 64 * 1024
 #: Characters of an answer's words that are kept.
 WORDS = 256
 _MOVED = range(300, 400)
+_SETTLED = (Verdict.PASSED, Verdict.FAILED)
 #: Headers that say where a request goes, where it ends, what it is encoded in, or who sends it.
 _RESERVED = frozenset(
     {
@@ -143,24 +145,47 @@ def _text(raw: msgspec.Raw) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Undecided:
+    """A target that has neither passed nor failed: it said ``last``, the same since the epoch second ``since``.
+    ``lasting`` is what it said first, until another answer was the same for LASTING seconds: a status that told each
+    one would be written in each round.
+    """
+
+    lasting: Said
+    last: Said
+    since: float
+
+    def after(self, now: float, heard: Said) -> Undecided:
+        """With one more answer."""
+        same = (heard.verdict, heard.why) == (self.last.verdict, self.last.why)
+        since = self.since if same else now
+        return Undecided(heard if now - since >= LASTING else self.lasting, heard, since)
+
+
+@dataclass(frozen=True, slots=True)
 class Calls:
-    """What has been answered so far: the last answer of each target, by its uid. ``began`` is the epoch second of the
-    first round's end.
+    """What has been answered so far: the last answer of each target, by its uid, and what those say for a while that
+    have not decided. ``began`` is the epoch second of the first round's end.
     """
 
     began: float
     answers: Mapping[str, Said] = field(default_factory=dict)
+    undecided: Mapping[str, Undecided] = field(default_factory=dict)
 
-    def after(self, heard: Mapping[str, Said]) -> Calls:
+    def after(self, now: float, heard: Mapping[str, Said]) -> Calls:
         """With one more round. A verdict of a target that passed or failed stays."""
-        return replace(
-            self, answers={**self.answers, **{uid: each for uid, each in heard.items() if not self.settled(uid)}}
-        )
+        answers = {**self.answers, **{uid: each for uid, each in heard.items() if not self.settled(uid)}}
+        undecided = {
+            uid: before.after(now, each) if (before := self.undecided.get(uid)) else Undecided(each, each, now)
+            for uid, each in heard.items()
+            if answers[uid].verdict not in _SETTLED
+        }
+        return replace(self, answers=answers, undecided=undecided)
 
     def settled(self, uid: str) -> bool:
         """Whether a target need not be asked again."""
         known = self.answers.get(uid)
-        return known is not None and known.verdict in (Verdict.PASSED, Verdict.FAILED)
+        return known is not None and known.verdict in _SETTLED
 
     @property
     def failed(self) -> str | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from rollout_lws.analysis.kinds import Engine, Signal
-from rollout_lws.analysis.readings import Exposition, Level, Trouble
+from rollout_lws.analysis.readings import Exposition, Level, Same, Trouble
 from rollout_lws.analysis.signals import families, read
 
 #: Answers in a row after which a pod is idle, as a request may be on its way between two of an engine's figures; and
@@ -27,6 +27,20 @@ _BOTH = {
 
 #: Requests that run or wait on a pod; or why that is not known.
 Requests: TypeAlias = float | Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What was scraped of a pod by another than us, and just now: ``idle`` is how many answers in a row had no request,
+    and ``servers`` are the addresses of all that it runs.
+    """
+
+    idle: int
+    servers: frozenset[str] = frozenset()
+
+
+#: What one round brings of a pod; Same if it is scraped in time, and nothing newer is there yet.
+Told: TypeAlias = Requests | Worked | Same
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +81,9 @@ def _of_all_ranks(exposition: Exposition) -> Exposition:
 class Heard:
     """What one pod has said. ``at`` is the epoch second of its last answer, or of the first attempt without any
     (``answered`` False); ``idle`` how many answers in a row had no request. Since then ``failed`` attempts have brought
-    brought nothing, the last one because of ``trouble`` ("" if there was none); of the last ones ``silent`` in a row no
-    answer at all.
+    nothing, the last one because of ``trouble`` ("" if there was none); of the last ones ``silent`` in a row no answer
+    at all. ``servers`` are addresses of its servers, of which none may be missing; none are known of a pod that is
+    asked itself.
     """
 
     at: float
@@ -77,6 +92,7 @@ class Heard:
     failed: int = 0
     silent: int = 0
     trouble: str = ""
+    servers: frozenset[str] = frozenset()
 
     @property
     def is_idle(self) -> bool:
@@ -99,14 +115,21 @@ class Idling:
 
     pods: Mapping[str, Heard] = field(default_factory=dict)
 
-    def after(self, now: float, found: Mapping[str, Requests]) -> Idling:
+    def after(self, now: float, found: Mapping[str, Told]) -> Idling:
         """With one more round."""
-        return Idling({pod: _heard(self.pods.get(pod), now, requests) for pod, requests in found.items()})
+        return Idling({pod: _heard(self.pods.get(pod) or Heard(now), now, told) for pod, told in found.items()})
 
 
-def _heard(before: Heard | None, now: float, requests: Requests) -> Heard:
-    before = before or Heard(now)
-    if isinstance(requests, Trouble):
-        silent = before.silent + 1 if requests.silent else 0
-        return replace(before, failed=before.failed + 1, silent=silent, trouble=requests.why)
-    return Heard(now, answered=True, idle=0 if requests else before.idle + 1)
+def _heard(before: Heard, now: float, told: Told) -> Heard:
+    match told:
+        case Trouble(why, silent):
+            in_a_row = before.silent + 1 if silent else 0
+            return replace(before, failed=before.failed + 1, silent=in_a_row, trouble=why)
+        case Same():
+            return replace(before, failed=0, silent=0, trouble="")
+        case Worked(idle, servers):
+            return Heard(now, answered=True, idle=idle, servers=servers)
+        case float() | int():
+            return Heard(now, answered=True, idle=0 if told else before.idle + 1)
+        case unknown:
+            assert_never(unknown)

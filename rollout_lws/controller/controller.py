@@ -36,6 +36,7 @@ from rollout_lws.measuring.calling import HttpCalls, PodCaller, ProxyCaller
 from rollout_lws.measuring.pods import PodFigures, PodWork
 from rollout_lws.measuring.prometheus_client import PrometheusClient
 from rollout_lws.measuring.prometheus_sources import PrometheusFigures, PrometheusQueries
+from rollout_lws.measuring.prometheus_work import PrometheusWork
 from rollout_lws.measuring.rounds import Measuring, Source
 from rollout_lws.measuring.scraping import PodScraper, ProxyScraper
 from rollout_lws.metrics import Metrics
@@ -108,6 +109,7 @@ class Controller:
             PodWork(scraper),
             HttpCalls(client, caller, every),
             PrometheusFigures(prometheus, clock, every),
+            PrometheusWork(prometheus, clock),
             PrometheusQueries(prometheus, clock, every, confine=settings.gate_queries == "namespace"),
         ]
         self._measuring = Measuring(sources, clock, self._start, self._wake)

@@ -16,7 +16,7 @@ from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import VERBS, Client
 from rollout_lws.kube.transport import Relay, TooLong
 from rollout_lws.measuring.rounds import Fold
-from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
+from rollout_lws.objects.addresses import declared, leads_elsewhere, pod_address
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.permissions import Grant, Permission, allow, is_denied
 from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES, Resource
@@ -102,7 +102,10 @@ class PodCaller:
 
 
 class ProxyCaller:
-    """Asks pods through the API server's proxy, which needs ``get`` on pods/proxy, ``create`` for a POST."""
+    """Asks pods through the API server's proxy, which needs ``get`` on pods/proxy, ``create`` for a POST. Their Host
+    header is the API server's, by which a gateway before it may choose where a request goes: a target's ``host`` is not
+    sent.
+    """
 
     def __init__(self, client: Client, grant: Grant = allow) -> None:
         self._client = client
@@ -207,12 +210,8 @@ class HttpCalls:
 
 def _of_pod(endpoint: Endpoint) -> Target:
     """A leader at a port that its template declares."""
-    if endpoint.port <= 0:
-        raise NoAnswer("is not asked: its template declares no such container port")
-    if node_port(endpoint.port):
-        raise NoAnswer(f"is not asked: {node_port(endpoint.port)}")
     try:
-        return Target(endpoint.pod, pod_address(endpoint.address), endpoint.port)
+        return Target(endpoint.pod, pod_address(endpoint.address), declared(endpoint.port, "the gate's http.port"))
     except ValueError as error:
         raise NoAnswer(f"is not asked: {error}") from error
 
@@ -234,6 +233,6 @@ def _headers(call: Call) -> dict[str, str]:
 def _fold(heard: Mapping[str, Said]) -> Fold:
     def fold(before: Answered | None, now: float) -> Answered:
         calls = before if isinstance(before, Calls) else Calls(now)
-        return calls.after(heard)
+        return calls.after(now, heard)
 
     return fold

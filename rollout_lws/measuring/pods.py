@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.exposition import NotAnExposition, parse
-from rollout_lws.analysis.idling import Idle, Idling
+from rollout_lws.analysis.idling import Idle, Idling, Requests, Told
 from rollout_lws.analysis.kinds import Engine, Signal
 from rollout_lws.analysis.ledger import Key
 from rollout_lws.analysis.readings import Exposition, Read, Trouble
@@ -119,7 +119,7 @@ class PodWork:
     every = 5.0
 
     def __init__(self, scraper: Scraper) -> None:
-        self._pods = _Pods[float | Trouble](scraper)
+        self._pods = _Pods[Requests](scraper)
 
     def takes(self, asked: Asked) -> bool:
         return isinstance(asked, Idle)
@@ -131,13 +131,13 @@ class PodWork:
         self, namespace: str, wanted: tuple[Measurement, ...], _before: Mapping[Question, Answered]
     ) -> Mapping[Question, Fold]:
         every = [(each, asks) for each in wanted if isinstance(asks := each.question.asks, Idle)]
-        asked: dict[Endpoint, list[_Reader[float | Trouble]]] = defaultdict(list)
+        asked: dict[Endpoint, list[_Reader[Requests]]] = defaultdict(list)
         for each, asks in every:
             for endpoint in each.new:
                 asked[endpoint].append(asks)
         answers = await self._pods.ask(namespace, asked)
         said = {each.question: {endpoint.uid: answers[endpoint][asks] for endpoint in each.new} for each, asks in every}
-        return {question: _idled(of) for question, of in said.items()}
+        return {question: idled(of) for question, of in said.items()}
 
 
 def _tried(
@@ -159,7 +159,9 @@ def _tried(
     return fold
 
 
-def _idled(said: Mapping[str, float | Trouble]) -> Fold:
+def idled(said: Mapping[str, Told]) -> Fold:
+    """One more round of what pods, by uid, say of their requests."""
+
     def fold(before: Answered | None, now: float) -> Answered:
         return (before if isinstance(before, Idling) else Idling()).after(now, said)
 

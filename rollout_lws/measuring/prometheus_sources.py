@@ -54,7 +54,7 @@ class PrometheusFigures:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
 
     def takes(self, asked: Asked) -> bool:
-        return isinstance(asked, Stored)
+        return isinstance(asked, Stored) and isinstance(asked.asks, Criterion)
 
     async def close(self) -> None:
         await self._client.close()
@@ -111,7 +111,7 @@ class PrometheusFigures:
 def _trial(measurement: Measurement, before: Answered | None) -> Trial:
     if isinstance(before, Trial):
         return before
-    return Trial.at(measurement.question.since.timestamp(), _stored(measurement).criterion)
+    return Trial.at(measurement.question.since.timestamp(), _criterion(measurement))
 
 
 def _set(trial: Trial) -> Fold:
@@ -124,8 +124,14 @@ def _stored(measurement: Measurement) -> Stored:
     return asked
 
 
+def _criterion(measurement: Measurement) -> Criterion:
+    asks = _stored(measurement).asks
+    assert isinstance(asks, Criterion)
+    return asks
+
+
 def _families(measurement: Measurement) -> Collection[str]:
-    criterion = _stored(measurement).criterion
+    criterion = _criterion(measurement)
     return families(criterion.signal, criterion.engine)
 
 

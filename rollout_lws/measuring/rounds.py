@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from rollout_lws.clock import Clock
 from rollout_lws.logs import fields
-from rollout_lws.rollout.decision import Answered, Asked, Measurement, Question
+from rollout_lws.rollout.decision import Answered, Asked, Broken, Measurement, Question
 from rollout_lws.tasks import end
 
 log = logging.getLogger(__name__)
@@ -107,26 +107,38 @@ class Measuring:
         loop = asyncio.get_running_loop()
         following = loop.time()
         while True:
-            try:
-                await self._round(source, key)
-            except Exception:
-                # A bug costs one Rollout its figures, and not all of them their controller.
-                log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
+            await self._round(source, key)
             self._wake(key)
             following = max(following + source.every, loop.time())
             await asyncio.sleep(following - loop.time())
 
     async def _round(self, source: Source, key: Key) -> None:
-        """One round; what is no longer wanted when the answers are there is dropped."""
+        """One round; what is no longer wanted when the answers are there is dropped. A bug costs one Rollout, or one of
+        its gates, a round of figures, and is told once a round.
+        """
         measured = self._of[source][key]
-        folds = await source.round(key[0], measured.wanted, measured.answers)
+        asked = measured.wanted
+        bug: Exception | None = None
+        folds: Mapping[Question, Fold] = {}
+        try:
+            folds = await source.round(key[0], asked, measured.answers)
+        except Exception as error:
+            bug, folds = error, {each.question: _kept for each in asked}
         now = measured.zero + asyncio.get_running_loop().time()
         kept = {each.question for each in measured.wanted}
         for question, fold in folds.items():
             if question not in kept:
                 continue
+            before = measured.answers.get(question)
             try:
-                measured.answers[question] = fold(measured.answers.get(question), now)
-            except Exception:
-                # The other gates' figures are as good as without it.
-                log.exception("round of measurements failed", extra=fields(namespace=key[0], rollout=key[1]))
+                measured.answers[question] = fold(before, now)
+            except Exception as error:
+                measured.answers[question] = _kept(before, now)
+                bug = bug or error
+        if bug is not None:
+            log.error("round of measurements failed", exc_info=bug, extra=fields(namespace=key[0], rollout=key[1]))
+
+
+def _kept(before: Answered | None, now: float) -> Answered:
+    """What is known after a round that brought nothing, from which on the time of a gate runs."""
+    return before if before is not None else Broken(now)

@@ -11,7 +11,7 @@ from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.bounded import whole
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.transport import Relay, TooLong
-from rollout_lws.objects.addresses import leads_elsewhere, node_port, pod_address
+from rollout_lws.objects.addresses import declared, leads_elsewhere, pod_address
 from rollout_lws.objects.permissions import Grant, Permission, allow, is_denied
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.decision import Endpoint
@@ -128,10 +128,10 @@ def _checked(endpoint: Endpoint, status: int, headers: Mapping[str, str]) -> Non
 
 def _declared(endpoint: Endpoint) -> None:
     """Only ports that the pod declares are asked: others, those of a node among them, are none of a Rollout's."""
-    if endpoint.port <= 0:
-        raise Unread("its template declares no such container port: name one in spec.strategy.analysis.pods.port")
-    if node_port(endpoint.port):
-        raise Unread(node_port(endpoint.port))
+    try:
+        declared(endpoint.port, "spec.strategy.analysis.pods.port")
+    except ValueError as error:
+        raise Unread(str(error)) from error
     if leads_elsewhere(endpoint.path):
         raise Unread(f"{endpoint.path!r} is no path of metrics")
 

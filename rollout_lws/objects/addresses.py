@@ -35,6 +35,17 @@ def node_port(port: int) -> str:
     return f"port {port} is a node's own: a pod that is asked needs another" if port in NODE_PORTS else ""
 
 
+def declared(port: int, field: str) -> int:
+    """A container port that may be asked, 0 for one that no template declares. ValueError says why not, and in which
+    ``field`` another one is named.
+    """
+    if port <= 0:
+        raise ValueError(f"its template declares no such container port: name one in {field}")
+    if port in NODE_PORTS:
+        raise ValueError(node_port(port))
+    return port
+
+
 def leads_elsewhere(path: str) -> bool:
     """Whether a path is more than one: behind the API server's proxy it would lead to another object."""
     return not path.startswith("/") or bool({".", ".."} & {*path.split("/")}) or bool(set("%?#\\") & {*path})

@@ -72,15 +72,22 @@ class BestEffort:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A criterion whose figures come from what ``prometheus`` has scraped."""
+    """What is asked of the figures that ``prometheus`` has scraped."""
 
-    criterion: Criterion
+    asks: Criterion | Idle
     prometheus: Prometheus
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """No answer, as what measures has a bug; ``began`` is the epoch second of the first round that ended by it."""
+
+    began: float
 
 
 #: What can be asked of a version, and what is answered.
 Asked: TypeAlias = Criterion | Stored | Query | Call | Idle
-Answered: TypeAlias = Trial | Poll | Calls | Idling
+Answered: TypeAlias = Trial | Poll | Calls | Idling | Broken
 
 
 @dataclass(frozen=True, slots=True)

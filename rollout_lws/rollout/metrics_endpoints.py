@@ -1,14 +1,17 @@
-"""Where pods are asked: the leaders of both versions, and pods of groups that leave."""
+"""Where figures come from, and where pods are asked: the leaders of both versions, and pods of groups that leave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar, assert_never
 
-from rollout_lws.api import PodMetrics
+from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.idling import Idle
+from rollout_lws.api import Analysis, FigureSource, PodMetrics
+from rollout_lws.api.gate_rules import prometheus
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod
-from rollout_lws.rollout.decision import Endpoint
+from rollout_lws.rollout.decision import Endpoint, Stored
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.state import Promoting
@@ -20,6 +23,20 @@ from rollout_lws.workload.revisions import lws_revision, recorded_version, targe
 #: Names of ports that are for metrics, and for requests, in the order in which they are looked for.
 _METRICS = ("metrics", "http-metrics")
 _REQUESTS = ("http",)
+
+
+_Figures = TypeVar("_Figures", Criterion, Idle)
+
+
+def from_source(source: Analysis, asks: _Figures) -> _Figures | Stored:
+    """What is asked of figures, of those that ``spec.strategy.analysis`` says."""
+    match source.from_:
+        case FigureSource.PODS:
+            return asks
+        case FigureSource.PROMETHEUS:
+            return Stored(asks, prometheus(source))
+        case unknown:
+            assert_never(unknown)
 
 
 def metrics_of_new(d: Draft) -> tuple[Endpoint, ...]:

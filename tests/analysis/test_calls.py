@@ -97,7 +97,39 @@ OPEN, ERROR = Said(Verdict.INCONCLUSIVE, "answered Inconclusive"), Said(None, "a
 )
 def test_a_verdict_stays_and_an_error_does_not(rounds: list[dict[str, Said]], after: dict[str, Said]) -> None:
     calls = Calls(5.0)
-    for heard in rounds:
-        calls = calls.after(heard)
+    for number, heard in enumerate(rounds):
+        calls = calls.after(15.0 * number, heard)
     assert (calls.answers, calls.began) == (after, 5.0)
     assert calls.failed == next((uid for uid, each in after.items() if each is FAILED), None)
+
+
+def shown(*heard: Said) -> list[str]:
+    """What is shown of a target that answers so, every 15 s; "" once it has decided."""
+    calls, told = Calls(5.0), []
+    for number, each in enumerate(heard):
+        calls = calls.after(15.0 * number, {"a": each})
+        told.append(calls.undecided["a"].lasting.why if "a" in calls.undecided else "")
+    return told
+
+
+BUSY, GONE = Said(None, "answered 503"), Said(None, "gave no answer in 10 s")
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"),
+    [
+        ([BUSY] * 3, [BUSY] * 3),
+        ([BUSY, GONE] * 10, [BUSY] * 20),
+        ([Said(None, f"answered {number}") for number in range(20)], [Said(None, "answered 0")] * 20),
+        ([BUSY, *[GONE] * 4, GONE, GONE], [BUSY] * 5 + [GONE] * 2),
+        ([BUSY, GONE, GONE, BUSY, GONE, GONE, GONE], [BUSY] * 7),
+        ([BUSY, *[OPEN] * 5], [BUSY] * 5 + [OPEN]),
+    ],
+)
+def test_what_is_shown_lasts(heard: list[Said], told: list[Said]) -> None:
+    assert shown(*heard) == [each.why for each in told]
+
+
+@pytest.mark.parametrize("decided", [PASSED, FAILED])
+def test_nothing_is_shown_of_a_target_that_has_decided(decided: Said) -> None:
+    assert shown(BUSY, decided, BUSY) == ["answered 503", "", ""]

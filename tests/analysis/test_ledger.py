@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.analysis.ledger import MOST_SLICES, Ledger
-from rollout_lws.analysis.readings import Counts, Histogram, Level, Nothing, Read, Trouble, Work
+from rollout_lws.analysis.readings import (
+    Counts,
+    Histogram,
+    Level,
+    Nothing,
+    Read,
+    Sample,
+    Trouble,
+    Work,
+    histogram_of,
+)
 
 
 def told(*rounds: dict[str, Read], every: float = 15.0) -> Ledger:
@@ -53,6 +63,22 @@ ONE, TWO = Histogram((1.0,), (5, 1)), Histogram((1.0,), (7, 2))
 )
 def test_what_is_counted(rounds: list[dict[str, Read]], expected: list[tuple[str, object]]) -> None:
     assert counted(told(*rounds)) == expected
+
+
+def test_slices_keep_their_edges_once() -> None:
+    """Of a window of 256 slices they would be two thirds, for each gate."""
+    rounds: list[dict[str, Read]] = [
+        {
+            pod: histogram_of(
+                Sample({"le": edge}, float(at * 10**number)) for at, edge in enumerate(("0.5", "1", "+Inf"))
+            )
+            for pod in "ab"
+        }
+        for number in range(4)
+    ]
+    edges = [each.more.edges for each in told(*rounds).slices if isinstance(each.more, Histogram)]
+    assert edges == [(0.5, 1.0)] * 6
+    assert len({id(each) for each in edges}) == 1
 
 
 def test_a_pod_that_cannot_be_read_is_named() -> None:

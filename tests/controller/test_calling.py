@@ -263,7 +263,10 @@ async def test_a_leader_is_asked_at_its_address() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "why"),
     [
-        (replace(POD, port=0), "is not asked: its template declares no such container port"),
+        (
+            replace(POD, port=0),
+            "is not asked: its template declares no such container port: name one in the gate's http.port",
+        ),
         (replace(POD, port=10250), "is not asked: port 10250 is a node's own: a pod that is asked needs another"),
         (replace(POD, port=6443), "is not asked: port 6443 is a node's own: a pod that is asked needs another"),
         (replace(POD, address=""), "is not asked: it has no address yet"),
@@ -438,10 +441,11 @@ DENIED = 'pods "llama-0" is forbidden: User "x" cannot create resource "pods/pro
 async def test_answers_through_the_api_server(answer: Reply, told: Said) -> None:
     transport = Relays(answer)
     caller = ProxyCaller(Client(transport))  # type: ignore[arg-type]
-    assert await caller.ask("prod", Target("llama-0", "10.0.0.7", 8000), POST) == told
+    assert await caller.ask("prod", Target("llama-0", "10.0.0.7", 8000, "a.prod.svc"), POST) == told
     ((path, relay),) = transport.asked
     assert path == "/api/v1/namespaces/prod/pods/llama-0%3A8000/proxy/gate"
     assert (relay.method, relay.body, relay.seconds, relay.longest) == ("POST", b'{"name": "llama"}', 5.0, LONGEST)
+    assert "host" not in relay.headers
 
 
 @pytest.mark.parametrize(

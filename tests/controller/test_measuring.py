@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from rollout_lws.analysis.calls import Calls
 from rollout_lws.analysis.criterion import Criterion, Verdict
 from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.measuring.pods import AT_ONCE, AT_ONCE_OF_ONE, PodFigures, PodWork
-from rollout_lws.measuring.rounds import Measuring
+from rollout_lws.measuring.rounds import Fold, Measuring
 from rollout_lws.measuring.scraping import Unread
-from rollout_lws.rollout.decision import Endpoint, Measurement, Question
+from rollout_lws.rollout.decision import Answered, Asked, Broken, Endpoint, Measurement, Question
 from rollout_lws.settings import SCRAPE_EVERY
 from tests.virtual_time import LoopClock
 
@@ -148,11 +149,67 @@ async def test_a_bug_costs_one_rollout_a_round_and_the_others_nothing(shell: She
     await shell.measuring.want(A, (asks("queue", "p"),))
     await shell.measuring.want(B, (asks("queue", "q"),))
     await asyncio.sleep(SCRAPE_EVERY + 1)
-    assert shell.measuring.answers(*A) == {}
-    assert len(shell.measuring.answers(*B)) == 1
+    # The time of the gate runs from the first round that ended so.
+    assert shell.measuring.answers(*A) == {asks("queue", "p").question: Broken(ORIGIN.timestamp())}
+    (trial,) = shell.measuring.answers(*B).values()
+    assert trial.figures.samples == 2
     shell.pods.answers["p"] = waiting(2)
     await asyncio.sleep(SCRAPE_EVERY)
-    assert len(shell.measuring.answers(*A)) == 1
+    (trial,) = shell.measuring.answers(*A).values()
+    assert (trial.figures.value, trial.began) == (2, ORIGIN.timestamp() + 2 * SCRAPE_EVERY)
+
+
+class _Folds:
+    """A source whose folds of gates that are called so raise; the others count their rounds in Calls' begin."""
+
+    name, every = "folds", SCRAPE_EVERY
+
+    def __init__(self, *broken: str) -> None:
+        self.broken = broken
+
+    def takes(self, _: Asked) -> bool:
+        return True
+
+    async def close(self) -> None:
+        return
+
+    async def round(
+        self, _: str, wanted: tuple[Measurement, ...], _before: Mapping[Question, Answered]
+    ) -> Mapping[Question, Fold]:
+        return {each.question: self._fold(each.question.gate) for each in wanted}
+
+    def _fold(self, gate: str) -> Fold:
+        def fold(before: Answered | None, _now: float) -> Answered:
+            if gate in self.broken:
+                raise ZeroDivisionError(gate)
+            return Calls(before.began + 1 if isinstance(before, Calls) else 1)
+
+        return fold
+
+
+async def test_a_bug_costs_its_gate_a_round_and_is_logged_once_each_round(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = []
+
+    def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        tasks.append(asyncio.create_task(work, name=name))
+        return tasks[-1]
+
+    source = _Folds()
+    measuring = Measuring([source], LoopClock(ORIGIN), start, lambda _: None)
+    await measuring.want(A, tuple(asks(gate, "p") for gate in ("a", "b", "c")))
+
+    async def after(*broken: str) -> dict[str, Answered]:
+        source.broken = broken
+        await asyncio.sleep(SCRAPE_EVERY)
+        return {question.gate: answer for question, answer in measuring.answers(*A).items()}
+
+    now = ORIGIN.timestamp()
+    assert await after("a", "b") == {"a": Broken(now), "b": Broken(now), "c": Calls(1)}
+    assert await after("b", "c") == {"a": Calls(1), "b": Broken(now), "c": Calls(1)}
+    assert await after() == {"a": Calls(2), "b": Calls(1), "c": Calls(2)}
+    told = [each.exc_info for each in caplog.records if each.message == "round of measurements failed"]
+    assert [str(each[1]) for each in told if each] == ["a", "b"]
+    await measuring.close()
 
 
 async def test_so_many_pods_are_asked_at_once_and_no_more(shell: Shell) -> None:

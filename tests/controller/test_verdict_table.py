@@ -130,7 +130,7 @@ class Row:
 Source = Callable[[Row, Criterion], Awaitable[tuple[Trial, int]]]
 
 
-class _Pods(FakeTransport):
+class Pods(FakeTransport):
     """An API server behind which pods answer as a row says, in the round that the loop's time is in."""
 
     def __init__(self, row: Row) -> None:
@@ -167,10 +167,10 @@ class _Clock(LoopClock):
         return super().now() + (self._skew if late else timedelta())
 
 
-class _Scraped:
+class Scraped:
     """A Prometheus that scrapes the pods in each round, and has no samples of a scrape that fails."""
 
-    def __init__(self, pods: _Pods, clock: _Clock) -> None:
+    def __init__(self, pods: Pods, clock: _Clock) -> None:
         self._pods = pods
         self._clock = clock
         self._true = LoopClock(ORIGIN)
@@ -214,7 +214,7 @@ def _scraped(answer: Answer) -> list[tuple[dict[str, str], float]]:
 
 async def by_pods(row: Row, criterion: Criterion) -> tuple[Trial, int]:
     """What leaders' own metrics come to, and after how many rounds."""
-    pods = _Pods(row)
+    pods = Pods(row)
 
     def sources(_clock: _Clock) -> Asks:
         return PodFigures(ProxyScraper(Client(pods)), SCRAPE_EVERY)
@@ -224,8 +224,8 @@ async def by_pods(row: Row, criterion: Criterion) -> tuple[Trial, int]:
 
 async def by_prometheus(row: Row, criterion: Criterion) -> tuple[Trial, int]:
     """What samples of a Prometheus come to, which keeps them while the controller is restarted."""
-    pods, clock = _Pods(row), _Clock(row.skew)
-    scraped = _Scraped(pods, clock)
+    pods, clock = Pods(row), _Clock(row.skew)
+    scraped = Scraped(pods, clock)
 
     def sources(_clock: _Clock) -> Asks:
         return PrometheusFigures(cast(PrometheusClient, _Kept(scraped)), clock, SCRAPE_EVERY)
@@ -240,7 +240,7 @@ async def by_prometheus(row: Row, criterion: Criterion) -> tuple[Trial, int]:
 class _Kept:
     """Closing what asks it leaves the server as it is."""
 
-    server: _Scraped
+    server: Scraped
 
     async def samples(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
         return await self.server.samples(namespace, prometheus, query, at)

@@ -16,6 +16,7 @@ import pytest
 from aiohttp import web
 
 from rollout_lws.analysis.criterion import Criterion, Verdict
+from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.kinds import Signal
 from rollout_lws.analysis.signals import SOURCES, families
 from rollout_lws.analysis.trial import Trial
@@ -23,6 +24,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.measuring.pods import PodFigures
 from rollout_lws.measuring.prometheus_client import PrometheusClient
 from rollout_lws.measuring.prometheus_sources import PrometheusFigures, PrometheusQueries
+from rollout_lws.measuring.prometheus_work import PrometheusWork
 from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.poll import Poll, Query
@@ -183,6 +185,38 @@ async def test_the_verdicts_are_those_of_the_servers_own_metrics(tmp_path: Path)
 def _trial(answer: Any) -> Trial:
     assert isinstance(answer, Trial)
     return answer
+
+
+async def test_a_busy_pod_is_waited_for_and_an_idle_one_goes(tmp_path: Path) -> None:
+    runs = {"busy": 3, "free": 0}
+    pods = [Pod(name, lambda now, name=name: well(now, running=runs[name], waiting=0)) for name in runs]
+    async with scraped(tmp_path, *pods) as url, asking(url) as client, asyncio.TaskGroup() as tasks:
+
+        def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            return tasks.create_task(work, name=name)
+
+        measuring = Measuring([PrometheusWork(client, _Clock())], _Clock(), start, lambda _: None)
+        since = datetime.now(UTC)
+        asked = Question("", since, Stored(Idle(), Prometheus()))
+        leaving = tuple(Endpoint(f"uid-{pod.name}", pod.name, "", 0, "/metrics") for pod in pods)
+        await measuring.want(KEY, (Measurement(asked, leaving),))
+
+        async def idle(name: str) -> dict[str, bool]:
+            """Which pods are idle, once this one is."""
+            async with asyncio.timeout(30):
+                while True:
+                    await asyncio.sleep(0.1)
+                    answer = measuring.answers(*KEY).get(asked)
+                    if isinstance(answer, Idling) and answer.pods[f"uid-{name}"].is_idle:
+                        assert not any(each.trouble for each in answer.pods.values())
+                        return {uid: heard.is_idle for uid, heard in answer.pods.items()}
+
+        assert await idle("free") == {"uid-busy": False, "uid-free": True}
+        assert datetime.now(UTC) - since >= timedelta(seconds=5)
+        runs["busy"], ended = 0, datetime.now(UTC)
+        assert await idle("busy") == {"uid-busy": True, "uid-free": True}
+        assert datetime.now(UTC) - ended >= timedelta(seconds=5)
+        await measuring.close()
 
 
 async def test_every_query_of_ours_is_answered(tmp_path: Path) -> None:

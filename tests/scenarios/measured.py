@@ -10,6 +10,8 @@ from typing import Any
 from rollout_lws.kube.client import Client
 from rollout_lws.measuring.calling import HttpCalls, ProxyCaller
 from rollout_lws.measuring.pods import PodFigures, PodWork
+from rollout_lws.measuring.prometheus_client import PrometheusClient
+from rollout_lws.measuring.prometheus_work import PrometheusWork
 from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.measuring.scraping import ProxyScraper, Scraper
 from rollout_lws.rollout.decision import Answered, Question, Wanted
@@ -49,7 +51,9 @@ class _MeasuredStore(StoreWorld):
 
 
 class MeasuredWorld(World):
-    """``faults`` are between the controller and the pods; ``between`` may put something before its scraper."""
+    """``faults`` are between the controller and the pods; ``between`` may put something before its scraper. There is no
+    Prometheus.
+    """
 
     view: _MeasuredStore
 
@@ -73,6 +77,7 @@ class MeasuredWorld(World):
             sources = [
                 PodFigures(scraper, SCRAPE_EVERY),
                 PodWork(scraper),
+                PrometheusWork(PrometheusClient(client, clock, (), ""), clock),
                 HttpCalls(client, ProxyCaller(client), SCRAPE_EVERY),
             ]
             self.view.measuring = Measuring(sources, clock, self._start, lambda _: self._wake())

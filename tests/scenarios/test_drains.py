@@ -224,6 +224,16 @@ async def test_without_a_declared_port_it_is_the_fixed_time(world: Drains) -> No
     assert 500 <= await gone(world, A_CANARY, 700) <= 600
 
 
+async def test_with_figures_from_prometheus_the_pods_own_word_does_not_count(world: Drains) -> None:
+    """Though they are idle, and would say so."""
+    await released(world, A_CANARY, drainSeconds=600)
+    world.patch_rollout({"strategy": {"analysis": {"from": "Prometheus"}}})
+    A_CANARY.act(world)
+    told = "as what runs there is not known: no Prometheus is named: set spec.strategy.analysis.prometheus.address"
+    await world.until(lambda: told in world.status["message"], "Prometheus is missed")
+    assert 500 <= await gone(world, A_CANARY, 700) <= 600
+
+
 async def test_a_queue_is_waited_for(world: Drains) -> None:
     await released(world, A_CANARY)
     world.work(0, *A_CANARY.pods, waiting=1)

@@ -159,6 +159,46 @@ class _FailsInTurn:
         await self.scraper.close()
 
 
+class _Bug:
+    """A scraper that raises what it should not, until it is ``mended``."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+        self.mended = False
+
+    async def metrics(self, namespace: str, endpoint: Endpoint) -> str:
+        if not self.mended:
+            raise ZeroDivisionError("a bug")
+        return await self._scraper.metrics(namespace, endpoint)
+
+    async def close(self) -> None:
+        await self._scraper.close()
+
+
+async def test_a_gate_that_a_bug_keeps_from_its_figures_comes_to_its_deadline(world: MeasuredWorld) -> None:
+    bugs: list[_Bug] = []
+
+    def broken(scraper: Scraper) -> Scraper:
+        bugs.append(_Bug(scraper))
+        return bugs[-1]
+
+    world.between = broken
+    await released(world, WELL, {**FIRST_TOKEN, "deadlineSeconds": 400}, onFailure="Abort")
+    await world.until(lambda: "which is a bug" in world.status.get("message", ""), "the bug is told")
+    began, written = world.now, len(world.writes)
+    await world.until_state("Stalled", 600)
+    assert 360 <= (world.now - began).total_seconds() <= 400
+    assert len(world.writes) - written <= 3
+    told = gate(world)
+    assert told["result"] == "Error"
+    assert "its log says more (round of measurements failed)" in told["message"]
+    bugs[-1].mended = True
+    world.request("Retry")
+    await world.until_state("Healthy", 3600)
+    await world.rest()
+    assert_clean(world, "v2")
+
+
 async def test_pods_that_fail_in_another_way_each_round_are_told_once(world: MeasuredWorld) -> None:
     compared = {"name": "compared", "metric": {"signal": "TimeToFirstToken", "maxToStable": "150%"}, "window": 1800}
     turns: list[_FailsInTurn] = []

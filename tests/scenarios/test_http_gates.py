@@ -262,6 +262,22 @@ async def test_nothing_is_written_while_answers_are_the_same(world: MeasuredWorl
     assert len(world.writes) == before
 
 
+async def test_nothing_is_written_while_pods_fail_each_time_for_another_reason(world: MeasuredWorld) -> None:
+    await released(world, COLD, {**WARM_UP, "deadlineSeconds": 600})
+    await world.until_state("Analyzing")
+    await world.until(lambda: "answered 503" in world.status["message"])
+    told, before = world.status["message"], len(world.writes)
+    codes = (503, 404, 429, 502)
+    for number in range(16):
+        for at, pod in enumerate(new_leaders(world)):
+            answer(world, pod, **{"warm-up": f"POST /v1/completions {codes[(number + at) % 4]}"})
+        await world.sleep(15)
+    assert (world.status["message"], len(world.writes)) == (told, before)
+    for pod in new_leaders(world):
+        answer(world, pod, **{"warm-up": "POST /v1/completions 418"})
+    await world.until(lambda: "answered 418" in world.status["message"], "what lasts is told", 120)
+
+
 @pytest.mark.parametrize(
     "style",
     [*STYLES.values(), {"canary": {"capacity": "InPlace"}}],

@@ -183,8 +183,10 @@ def _once(asks: Criterion | Stored) -> Criterion | Stored:
     match asks:
         case Criterion():
             return replace(asks, watched=False)
+        case Stored(Criterion() as criterion):
+            return replace(asks, asks=replace(criterion, watched=False))
         case Stored():
-            return replace(asks, criterion=replace(asks.criterion, watched=False))
+            return asks
         case unknown:
             assert_never(unknown)
 

@@ -16,7 +16,7 @@ from rollout_lws.api.words import DrainUntil
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.decision import Measurement, Question
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.metrics_endpoints import metrics_of
+from rollout_lws.rollout.metrics_endpoints import from_source, metrics_of
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.weights import DEFAULT_DRAIN_SECONDS, DEFAULT_GRACE_SECONDS, settings
 from rollout_lws.traffic import pinned_selectors
@@ -76,7 +76,8 @@ def _when_idle(d: Draft, asked: TrafficRouting, since: datetime, leaving: Leavin
         return d, DONE
     if begins > d.now:
         return d, Routed(False, _ends(leaving.called, latest), timed=True, until=begins)
-    question = Question("", begins, Idle(d.o.rollout.spec.strategy.source.engine))
+    source = d.o.rollout.spec.strategy.source
+    question = Question("", begins, from_source(source, Idle(source.engine)))
     d = d.measure(Measurement(question, metrics_of(d, leaving.facts, (pod for _, pod in pods.values()))))
     answer = d.o.answers.get(question)
     heard = answer.pods if isinstance(answer, Idling) else {}

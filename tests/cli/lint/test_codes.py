@@ -752,6 +752,19 @@ _IN_PLACE = edited(PLAIN_ROLLOUT, "      steps:", "      capacity: InPlace\n    
             )
             for name, (gates, *more) in _GOOD_GATES.items()
         ),
+        pytest.param(
+            (
+                edited(
+                    edited(ROLLOUT, "          gateway:\n", "          drain: {until: Idle}\n          gateway:\n"),
+                    "    canary:",
+                    "    analysis: {from: Prometheus}\n    canary:",
+                ),
+                LWS,
+                SERVICE,
+                ROUTE,
+            ),
+            id="a drain that asks Prometheus",
+        ),
     ],
 )
 def test_no_advice_is_given_that_would_do_harm_or_cannot_be_followed(texts: tuple[str, ...]) -> None:

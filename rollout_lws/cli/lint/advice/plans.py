@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout_lws.api.words import DrainUntil
+from rollout_lws.api.words import DrainUntil, FigureSource
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
@@ -69,8 +69,9 @@ def _drain(release: Release, lws: Target) -> Iterator[Finding]:
     routing = release.routing
     if routing is None or routing.draining.until is not DrainUntil.IDLE:
         return
-    port = release.rollout.spec.strategy.source.pods.port
-    if not metrics_port(lws.version.leader_template, port):
+    source = release.rollout.spec.strategy.source
+    port = source.pods.port
+    if source.from_ is FigureSource.PODS and not metrics_port(lws.version.leader_template, port):
         lack = "declares no port" if port is None else f"declares no port {port}"
         yield release.manifest.found(
             "LWS324",

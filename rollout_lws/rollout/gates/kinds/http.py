@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from rollout_lws.analysis.calls import Call, Calls
+from rollout_lws.analysis.calls import Call, Calls, Said
 from rollout_lws.api import GateRecord, GateResult, HttpGate, Phase, StepGate
 from rollout_lws.rollout.decision import Endpoint, Measurement, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, deadline_of
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, deadline_of, not_answered
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import requests_to_new
 
@@ -31,8 +31,7 @@ def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
 def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]:
     calls = d.o.answers.get(question(d, gate, record, call_of(d, gate)))
     if not isinstance(calls, Calls):
-        # The first round is on its way.
-        return d, Running()
+        return d, not_answered(d, gate, record, calls)
     targets, names = _targets(d, gate), figures.pods(d)
     found = answered(gate, calls, targets, names)
     if found is not None:
@@ -40,9 +39,11 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     # From the first answers, since a controller that was restarted begins anew with them.
     deadline = deadline_of(datetime.fromtimestamp(calls.began, UTC), gate.deadline, record)
     if deadline > d.now:
+        left = (each.uid for each in targets if not calls.settled(each.uid))
+        lasting = {uid: calls.undecided[uid].lasting for uid in left if uid in calls.undecided}
+        open_one = _open_one(lasting)
         # An answer's own words may change with each round, and the status would with them.
-        open_one = _open_one(calls, targets)
-        trouble = f"{_name(gate, open_one, names)} {calls.answers[open_one].why}" if open_one is not None else ""
+        trouble = f"{_name(gate, open_one, names)} {lasting[open_one].why}" if open_one is not None else ""
         return d, Running(deadline, trouble)
     return d, unanswered(gate, calls, targets, names)
 
@@ -63,19 +64,18 @@ def answered(gate: StepGate, calls: Calls, targets: Sequence[Endpoint], names: M
 
 def unanswered(gate: StepGate, calls: Calls, targets: Sequence[Endpoint], names: Mapping[str, str]) -> Ended:
     """What it comes to when nothing more is asked, and neither has one failed nor have all passed."""
-    open_one = _open_one(calls, targets)
+    left = [each.uid for each in targets if not calls.settled(each.uid)]
+    last = {uid: calls.answers[uid] for uid in left if uid in calls.answers}
+    open_one = _open_one(last)
     if open_one is None:
-        left = next((each.uid for each in targets if not calls.settled(each.uid)), None)
-        return Ended(GateResult.ERROR, _NO_GROUP if left is None else f"{_name(gate, left, names)} was not asked")
-    last = calls.answers[open_one]
-    result = GateResult.ERROR if last.verdict is None else GateResult.INCONCLUSIVE
-    return Ended(result, f"{_name(gate, open_one, names)} {last.sentence}")
+        return Ended(GateResult.ERROR, f"{_name(gate, left[0], names)} was not asked" if left else _NO_GROUP)
+    result = GateResult.ERROR if last[open_one].verdict is None else GateResult.INCONCLUSIVE
+    return Ended(result, f"{_name(gate, open_one, names)} {last[open_one].sentence}")
 
 
-def _open_one(calls: Calls, targets: Iterable[Endpoint]) -> str | None:
+def _open_one(said: Mapping[str, Said]) -> str | None:
     """The target that is told of while it has not passed: one with an error before one without a verdict."""
-    asked = [each.uid for each in targets if not calls.settled(each.uid) and each.uid in calls.answers]
-    return min(asked, key=lambda uid: calls.answers[uid].verdict is not None, default=None)
+    return min(said, key=lambda uid: said[uid].verdict is not None, default=None)
 
 
 def _name(gate: StepGate, uid: str, names: Mapping[str, str]) -> str:

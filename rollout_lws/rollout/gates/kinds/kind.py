@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, assert_never
 
 from rollout_lws.analysis.criterion import Verdict
 from rollout_lws.api import GateRecord, GateResult, PlannedGate
-from rollout_lws.rollout.decision import Wanted
+from rollout_lws.rollout.decision import Answered, Broken, Wanted
 from rollout_lws.rollout.draft import Draft
 
 
@@ -35,6 +35,8 @@ class Running:
 
 Judged: TypeAlias = Ended | Running
 
+#: What a gate says that a bug keeps from its figures.
+_BUG = "the controller cannot measure it, which is a bug: its log says more (round of measurements failed)"
 #: Seconds after a deadline in which figures up to it come in: at most so many where some do not come, and in any case.
 _LATE, _LATEST = timedelta(seconds=60), timedelta(seconds=600)
 
@@ -73,6 +75,16 @@ class Time:
             return None
         moments = (self.deadline, self.deadline + _LATE, self.deadline + _LATEST)
         return next((each for each in moments if each > d.now), moments[-1])
+
+
+def not_answered(d: Draft, gate: PlannedGate, record: GateRecord, answer: Answered | None) -> Judged:
+    """That of a gate without any answer of its kind yet: the first round is on its way, or ended by a bug."""
+    if not isinstance(answer, Broken):
+        return Running()
+    deadline = Time.of(gate, record, answer.began).deadline
+    if deadline is None or deadline > d.now:
+        return Running(deadline, _BUG)
+    return Ended(GateResult.ERROR, _BUG)
 
 
 def result_of(verdict: Verdict | None, *, missing: bool) -> GateResult:

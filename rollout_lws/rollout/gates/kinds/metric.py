@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never, cast
+from typing import cast
 
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import Analysis, FigureSource, GateRecord, MetricGate, PlannedGate
-from rollout_lws.api.gate_rules import criterion, prometheus
+from rollout_lws.api import Analysis, GateRecord, MetricGate, PlannedGate
+from rollout_lws.api.gate_rules import criterion
 from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, result_of
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, not_answered, result_of
 from rollout_lws.rollout.gates.records import question
-from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
+from rollout_lws.rollout.metrics_endpoints import from_source, metrics_of_new, metrics_of_stable
 
 
 def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
@@ -32,21 +32,13 @@ def _asked(d: Draft, gate: PlannedGate, record: GateRecord) -> Question:
 
 def asks(gate: PlannedGate, source: Analysis) -> Criterion | Stored:
     """What the gate asks, of pods or of Prometheus."""
-    asked = criterion(cast(MetricGate, gate.metric), gate, source)
-    match source.from_:
-        case FigureSource.PODS:
-            return asked
-        case FigureSource.PROMETHEUS:
-            return Stored(asked, prometheus(source))
-        case unknown:
-            assert_never(unknown)
+    return from_source(source, criterion(cast(MetricGate, gate.metric), gate, source))
 
 
 def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judged]:
     trial = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(trial, Trial):
-        # The first round is on its way.
-        return d, Running()
+        return d, not_answered(d, gate, record, trial)
     # From the first figures, since a controller that was restarted begins anew with them.
     time = Time.of(gate, record, trial.began)
     if time.is_over(d, trial.last, unread=bool(trial.unread)):

@@ -11,7 +11,7 @@ from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.rollout.decision import Measurement, Question, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds.figures import digits
-from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, result_of
+from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, not_answered, result_of
 from rollout_lws.rollout.gates.records import question
 from rollout_lws.rollout.metrics_endpoints import metrics_of_new, metrics_of_stable
 
@@ -36,8 +36,7 @@ def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
 def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judged]:
     poll = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(poll, Poll):
-        # The first answer is on its way.
-        return d, Running()
+        return d, not_answered(d, gate, record, poll)
     time = Time.of(gate, record, poll.began)
     if time.is_over(d, poll.last, unread=bool(poll.trouble)):
         poll = poll.ended()

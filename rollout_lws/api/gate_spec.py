@@ -107,8 +107,10 @@ class JobGate(Model):
     """Name of the CronJob in the Rollout's namespace from whose template the Job is made; it may be suspended."""
 
 
-#: Kinds of gates.
+#: What a gate asks.
 Ask: TypeAlias = MetricGate | QueryGate | HttpGate | JobGate
+#: Kinds of gates, as the members of a gate are called.
+KINDS = ("metric", "query", "http", "job")
 
 
 class StepGate(Model):
@@ -138,13 +140,8 @@ class StepGate(Model):
     @property
     def kinds(self) -> dict[str, Ask]:
         """The members of a kind that are set, by name; one in a gate without problems."""
-        every: dict[str, Ask | None] = {
-            "metric": self.metric,
-            "query": self.query,
-            "http": self.http,
-            "job": self.job,
-        }
-        return {name: each for name, each in every.items() if each is not None}
+        every = zip(KINDS, (self.metric, self.query, self.http, self.job), strict=True)
+        return {name: each for name, each in every if each is not None}
 
     @property
     def asked(self) -> Ask | None:

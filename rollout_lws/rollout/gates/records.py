@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import GateRecord, GateStage, StepGate
-from rollout_lws.rollout.decision import Asked, Question
+from rollout_lws.rollout.decision import Asked, GateEnd, Question
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.step_plan import gate_hash
 
@@ -53,6 +53,14 @@ def current(d: Draft, name: str) -> GateRecord | None:
         return None
     asked = {gate.name: gate for gate in planned(d)}.get(name)
     return next((each for each in records(d, asked.when) if each.name == name), None) if asked is not None else None
+
+
+def end_of(d: Draft, record: GateRecord) -> GateEnd:
+    """How a gate of the current step ended that has a result since now."""
+    assert record.result is not None
+    kinds = next((gate.kinds for gate in planned(d) if gate.name == record.name), {})
+    seconds = (d.now - (record.since or d.now)).total_seconds()
+    return GateEnd(next(iter(kinds), ""), record.result, max(0.0, seconds))
 
 
 def question(d: Draft, gate: StepGate, record: GateRecord, asks: Asked) -> Question:

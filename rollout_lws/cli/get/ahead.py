@@ -81,9 +81,10 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
         found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
-        found += _of_gates(rollout, caller)
-    if (state == "Stalled" or action_rules.phase_of(rollout) == "Aborted") and _fits(action_rules.retry, rollout):
-        again = "measures it again" if without_verdict(rollout) else "the same version again"
+    found += _of_gates(rollout, caller)
+    stuck, gated = state == "Stalled" or action_rules.phase_of(rollout) == "Aborted", without_verdict(rollout)
+    if (stuck or gated) and _fits(action_rules.retry, rollout):
+        again = "measures again what has not passed" if gated else "the same version again"
         found.append((caller.ours(f"retry {name}"), again))
     width = max((len(command) for command, told in found if told), default=0)
     lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]

@@ -159,6 +159,7 @@ async def test_a_gate_that_came_to_nothing_is_told_after_what_it_lacks(world: Wo
     await world.until_state("Stalled")
     lack, verdict = of_gates(await links(world))
     assert (lack.about, lack.state) == ("CronJob/evals", State.BROKEN)
+    assert lack.next == ("kubectl get cronjobs", "kubectl rollout-lws retry llama")
     assert (verdict.about, verdict.state) == ("Rollout/llama", State.BROKEN)
     assert verdict.next[0] == "kubectl rollout-lws retry llama"
 

@@ -363,7 +363,16 @@ def test_a_gate_without_a_verdict_says_what_to_type() -> None:
         "kubectl rollout-lws skip llama evals",
         "kubectl rollout-lws retry llama",
     ]
-    assert any(line.endswith("# measures it again") for line in lines)
+    assert any(line.endswith("# measures again what has not passed") for line in lines)
+
+
+def test_a_gate_that_came_to_nothing_can_be_passed_while_others_are_measured() -> None:
+    nothing = {"name": "errors", "result": "Error", "message": "pods cannot be read"}
+    lines = gated("Analyzing", nothing, {"name": "evals", "since": "2026-01-01T11:50:00Z"})
+    commands = [line.partition("#")[0].removeprefix("Next").strip() for line in lines]
+    assert "kubectl rollout-lws skip llama errors" in commands
+    assert "kubectl rollout-lws retry llama" in commands
+    assert not [each for each in commands if each.endswith("skip llama evals")]
 
 
 def test_at_rest_no_gate_is_shown() -> None:

@@ -65,26 +65,26 @@ def _ahead(case: Case) -> tuple[StepGate, ...]:
     return (*planned(case.d), *(gate for step in later for gate in step.gates))
 
 
-def _is_awaited(case: Case, gate: StepGate) -> bool:
-    """Whether the release that is on needs the gate's answer in its step."""
-    if not case.is_on or gate not in planned(case.d):
-        return False
-    settled = (name for (name, _), record in known_records(case.d).items() if record.result in _SETTLED)
-    return gate.name not in settled
+def _awaited(case: Case, gates: list[StepGate]) -> dict[str, GateResult | None]:
+    """Those whose answer the release that is on needs in its step, by name, with the result that is no verdict yet."""
+    if not case.is_on:
+        return {}
+    results = {name: record.result for (name, _), record in known_records(case.d).items()}
+    names = (gate.name for gate in planned(case.d) if gate in gates)
+    return {name: results.get(name) for name in names if results.get(name) not in _SETTLED}
 
 
 def _lacked(case: Case, lack: _Lack, gates: list[StepGate]) -> Link:
-    names = ", ".join(dict.fromkeys(gate.name for gate in gates))
-    awaited = any(_is_awaited(case, gate) for gate in gates)
-    by_itself = "the gate goes on as soon as it is there; when its time is over, the release waits for a user"
-    return Link(
-        Name.GATES,
-        State.BROKEN if awaited else State.WAITING,
-        lack.about,
-        f"gate{'s' if ',' in names else ''} {names}: {lack.text}",
-        by_itself if awaited else "nothing; it is needed when the release comes to that step",
-        lack.next,
-    )
+    names, awaited = ", ".join(dict.fromkeys(gate.name for gate in gates)), _awaited(case, gates)
+    text = f"gate{'s' if ',' in names else ''} {names}: {lack.text}"
+    if not awaited:
+        by_itself = "nothing; it is needed when the release comes to that step"
+        return Link(Name.GATES, State.WAITING, lack.about, text, by_itself, lack.next)
+    if None in awaited.values():
+        by_itself = "the gate goes on as soon as it is there; when its time is over, the release waits for a user"
+        return Link(Name.GATES, State.BROKEN, lack.about, text, by_itself, lack.next)
+    by_itself = "nothing: the gate's time is over, and it is measured again when a user says so"
+    return Link(Name.GATES, State.BROKEN, lack.about, text, by_itself, (*lack.next, case.itself("retry")))
 
 
 def _unread(case: Case, gate: StepGate) -> Link | None:

@@ -107,8 +107,10 @@ class JobGate(Model):
     """Name of the CronJob in the Rollout's namespace from whose template the Job is made; it may be suspended."""
 
 
-#: Kinds of gates.
+#: What a gate asks.
 Ask: TypeAlias = MetricGate | QueryGate | HttpGate | JobGate
+#: Kinds of gates, as the members of a gate are called.
+KINDS = ("metric", "query", "http", "job")
 
 
 class PlannedGate(Model):

@@ -221,6 +221,11 @@ class StyleStrategy(Model):
     """Kruise's single-Service mode, which is not built yet: true is refused."""
 
     @property
+    def every_gate(self) -> tuple[StepGate, ...]:
+        """The gates of the plan."""
+        return tuple(gate for step in self.steps for gate in step.gates)
+
+    @property
     def metadata_patch(self) -> MetadataPatch | None:
         """Labels and annotations for the new version's leader template."""
         return None

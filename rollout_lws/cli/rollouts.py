@@ -127,6 +127,29 @@ def style(rollout: Object) -> Object:
     return found
 
 
+def planned_gates(rollout: Object) -> list[Object]:
+    """What the plan says of the gates of the step that a release is in; [] while it is in none."""
+    status, steps = rollout.get("status") or {}, style(rollout).get("steps") or ()
+    index = int(status.get("currentStepIndex") or 0)
+    if not releasing(rollout) or status.get("finalising") or not 1 <= index <= len(steps):
+        return []
+    return list(steps[index - 1].get("gates") or ())
+
+
+def watched_gates(rollout: Object) -> list[Object]:
+    """What the plan says of gates of the release; [] while none is on."""
+    return list(style(rollout).get("gates") or ()) if releasing(rollout) else []
+
+
+def gates(rollout: Object) -> list[Object]:
+    """What the status says of the gates of a release that is on, those of its step and then its own, without hashes; []
+    while none is.
+    """
+    status = rollout.get("status") or {}
+    found = (*(status.get("gates") or ()), *(status.get("releaseGates") or ())) if releasing(rollout) else ()
+    return [{key: content for key, content in each.items() if key != "hash"} for each in found]
+
+
 def recorded_capacity(rollout: Object) -> CapacityStrategy:
     """The current release's capacity by its status; ExtraWorkload when that is empty or an unknown value."""
     # Imported here, since listing Rollouts does not need it.

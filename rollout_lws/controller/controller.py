@@ -138,6 +138,7 @@ class Controller:
                 lambda: self._on_demand,
                 lambda: len(self._reconciler.unreadable),
                 lambda: [permission for permission, _ in client.denials.current],
+                self._measuring,
             )
         )
         for scope in self._scopes.values():

@@ -114,7 +114,7 @@ class Reconciler:
 
         def publish(event: ReleaseEvent) -> None:
             self.record(event, seen)
-            self.metrics.events.labels(event.type, event.reason).inc()
+            self.metrics.told(event)
             log.info(event.note, extra=fields(namespace=namespace, rollout=name, reason=event.reason))
 
         failure = await apply.carry_out(decision, self.sender, absorb, self._count, publish)

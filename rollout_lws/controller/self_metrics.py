@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
+from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.objects.permissions import Permission
 
 Informers = Callable[[], Iterable[Informer[Any]]]
@@ -46,7 +47,7 @@ def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
 
 class SelfMetrics(Collector):
     """``always`` run as long as the controller, ``on_demand`` while some release needs them; ``unreadable`` counts
-    Rollouts; ``denied`` are the missing permissions.
+    Rollouts; ``denied`` are the missing permissions; ``measuring`` measures for gates and drains.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class SelfMetrics(Collector):
         on_demand: Informers,
         unreadable: Callable[[], int],
         denied: Denied,
+        measuring: Measuring,
     ) -> None:
         self._queue = queue
         self._unreadable = unreadable
         self._denied = denied
+        self._measuring = measuring
         self._always = always
         self._on_demand = on_demand
 
@@ -72,6 +75,17 @@ class SelfMetrics(Collector):
         yield GaugeMetricFamily("rollout_lws_queue_failing", "Rollouts that wait for another try.", queue.failing)
         yield GaugeMetricFamily(
             "rollout_lws_unreadable", "Rollouts that cannot be read, and so are not looked after.", self._unreadable()
+        )
+        measured = GaugeMetricFamily(
+            "rollout_lws_measured", "Rollouts that are measured for gates and drains, by what asks.", labels=["source"]
+        )
+        for source, count in self._measuring.measured().items():
+            measured.add_metric([source], count)
+        yield measured
+        yield GaugeMetricFamily(
+            "rollout_lws_unread_pods",
+            "Pods of model servers that gates ask and that do not answer.",
+            self._measuring.unread(),
         )
         denied = GaugeMetricFamily(
             "rollout_lws_permissions_missing",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from rollout_lws.analysis.trial import Trial
 from rollout_lws.clock import Clock
 from rollout_lws.logs import fields
 from rollout_lws.rollout.decision import Answered, Asked, Broken, Measurement, Question
@@ -73,6 +74,16 @@ class Measuring:
         """What was measured for a Rollout so far."""
         found = [measured[namespace, name] for measured in self._of.values() if (namespace, name) in measured]
         return {question: answer for each in found for question, answer in each.answers.items()}
+
+    def measured(self) -> dict[str, int]:
+        """How many Rollouts are measured now, by name of the source."""
+        return {source.name: len(of) for source, of in self._of.items()}
+
+    def unread(self) -> int:
+        """How many pods of model servers did not answer in the last round, each once for a Rollout."""
+        of_rollouts = (each for of in self._of.values() for each in of.values())
+        trials = ((each for each in of.answers.values() if isinstance(each, Trial)) for of in of_rollouts)
+        return sum(len({key for trial in of_one for key in trial.unread}) for of_one in trials)
 
     async def want(self, key: Key, wanted: tuple[Measurement, ...]) -> None:
         """Set what is measured for a key, replacing what was; () ends it, and forgets what was answered."""

@@ -4,12 +4,13 @@ scrape reads every Rollout.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from rollout_lws.api import Capacity, ConditionType, Phase, SummaryState
+from rollout_lws.api import Capacity, ConditionType, Phase, PlannedGate, ReleaseGate, StepGate, SummaryState
 from rollout_lws.api.rollout_spec import capacity_of
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
@@ -34,12 +35,14 @@ class _Pause(Struct, frozen=True):
 
 class _Step(Struct, frozen=True):
     pause: _Pause = _Pause()
+    gates: tuple[dict[str, Any], ...] | None = ()
 
 
 class _Style(Struct, frozen=True):
     steps: tuple[_Step, ...] = ()
     capacity: str | None = None
     enable_extra_workload_for_canary: bool | None = None
+    gates: tuple[dict[str, Any], ...] | None = ()
     traffic_routings: tuple[dict[str, Any], ...] | None = ()
 
 
@@ -113,6 +116,15 @@ class _NotReady(Struct, frozen=True):
     reason: str = ""
 
 
+class GateSeen(Struct, frozen=True):
+    """What the status says of a gate; ``result`` is None while it is measured."""
+
+    name: str = ""
+    result: str | None = None
+    since: Moment | None = None
+    halted: int | None = None
+
+
 class Status(Struct, frozen=True):
     """The members of ``Rollout.status`` that metrics need; absent members stay absent."""
 
@@ -130,6 +142,8 @@ class Status(Struct, frozen=True):
     groups: Counts | None = None
     summary: _Summary | None = None
     not_ready_groups: tuple[_NotReady, ...] = ()
+    gates: tuple[GateSeen, ...] = ()
+    release_gates: tuple[GateSeen, ...] = ()
 
     @property
     def releasing(self) -> bool:
@@ -182,6 +196,20 @@ class Glance(Struct, frozen=True):
             return self.status.capacity or ""
         asked = Capacity(self.style.capacity) if self.style.capacity else None
         return capacity_of(asked, self.style.enable_extra_workload_for_canary).value
+
+    @property
+    def gates(self) -> Iterator[tuple[PlannedGate, GateSeen]]:
+        """The gates that the release has begun, each with what the plan says of it; none that the plan has no more."""
+        steps, index = self.style.steps if self.style else (), self.status.sub.current_step_index
+        asked = steps[index - 1].gates or () if 1 <= index <= len(steps) else ()
+        planned = {gate.get("name"): gate for gate in asked}
+        for each in self.status.gates:
+            if each.name in planned:
+                yield StepGate.model_validate(planned[each.name]), each
+        watched = {gate.get("name"): gate for gate in (self.style.gates if self.style else None) or ()}
+        for each in self.status.release_gates:
+            if each.name in watched:
+                yield ReleaseGate.model_validate(watched[each.name]), each
 
     @property
     def router(self) -> str:

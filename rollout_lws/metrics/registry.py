@@ -13,9 +13,12 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from rollout_lws import __version__
+from rollout_lws.api import GateResult
+from rollout_lws.api.gate_spec import KINDS
 from rollout_lws.metrics.glance import FOR_A_PERSON
 from rollout_lws.metrics.rollouts import Fleet, exposition
 from rollout_lws.objects.resources import Resource
+from rollout_lws.rollout.decision import ReleaseEvent
 from rollout_lws.rollout.reasons import Ending
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -68,6 +71,12 @@ class Metrics:
         self.events = self._counter(
             "rollout_lws_events", "Events written for Rollouts, by type and reason.", "type", "reason"
         )
+        self._gate_results = self._counter(
+            "rollout_lws_gate_results", "Results of gates, by kind of the gate.", "kind", "result"
+        )
+        self._gate = self._histogram(
+            "rollout_lws_gate_seconds", "From a gate's begin to its result, by kind of the gate.", _LONG, "kind"
+        )
         # The controller
         self.reconciles = self._counter(
             "rollout_lws_reconciles", "Rollouts decided and carried out, by result.", "result"
@@ -85,6 +94,10 @@ class Metrics:
             self.release.labels(outcome)
         for state in FOR_A_PERSON:
             self.person.labels(state)
+        for kind in KINDS:
+            self._gate.labels(kind)
+            for each in GateResult:
+                self._gate_results.labels(kind, each)
         self.writes = self._counter("rollout_lws_writes", "Writes the API server accepted.", "verb", "resource")
         self.failed_writes = self._counter(
             "rollout_lws_write_failures",
@@ -111,6 +124,13 @@ class Metrics:
             "code",
         )
         self.request = self._histogram("rollout_lws_api_request_seconds", "How long requests took.", _SHORT, "verb")
+
+    def told(self, event: ReleaseEvent) -> None:
+        """Count an Event that was written, and the results of gates of which it tells."""
+        self.events.labels(event.type, event.reason).inc()
+        for gate in event.gates:
+            self._gate_results.labels(gate.kind, gate.result).inc()
+            self._gate.labels(gate.kind).observe(gate.seconds)
 
     def requested(self, verb: str, resource: Resource, code: int, seconds: float) -> None:
         """Count a request; signature of ``Client.observe``."""

@@ -36,8 +36,14 @@ HELP = {
     "rollout_lws_weight_applied_ratio": "Share of requests of the new version that routers accepted last, 0 to 1.",
     "rollout_lws_paused_since_timestamp_seconds": "Since when it is paused by hand; absent while it is not.",
     "rollout_lws_pending_since_timestamp_seconds": "Since when a version waits under the hold and is not released.",
+    "rollout_lws_gates": "1 for the result of each gate of the step that is on; Measuring while there is none.",
+    "rollout_lws_gate_deadline_timestamp_seconds": "When a gate that is measured is to have a result.",
     "rollout_lws_deadline_timestamp_seconds": "When what is waited for now is late; absent while no deadline runs.",
 }
+
+
+#: Label ``result`` of a gate without one.
+MEASURING = "Measuring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,19 @@ def samples(rollout: Glance, lws: Target | None) -> Iterator[Sample]:
             yield Sample("rollout_lws_weight_desired_ratio", status.traffic.desired.weight / 100)
         if status.traffic.applied is not None:
             yield Sample("rollout_lws_weight_applied_ratio", status.traffic.applied.weight / 100)
+    yield from _of_gates(rollout)
     yield from _moment("rollout_lws_deadline_timestamp_seconds", deadline(rollout, lws))
+
+
+def _of_gates(rollout: Glance) -> Iterator[Sample]:
+    # Deadlines stand still while the release is paused, and end with its steps.
+    timed = rollout.status.since(ConditionType.PAUSED) is None and rollout.status.finalising is None
+    for gate, seen in rollout.gates:
+        labels = (("gate", gate.name), ("kind", next(iter(gate.kinds), "")))
+        yield Sample("rollout_lws_gates", 1, (*labels, ("result", seen.result or MEASURING)))
+        if timed and seen.result is None and gate.deadline is not None:
+            until = _after(seen.since, gate.deadline + (seen.halted or 0))
+            yield from _moment("rollout_lws_gate_deadline_timestamp_seconds", until, labels)
 
 
 def pending_since(status: Status) -> datetime | None:
@@ -156,9 +174,9 @@ def _counts(status: Status) -> Iterator[Sample]:
         yield Sample("rollout_lws_groups_not_ready", reasons.count(reason), (("reason", reason),))
 
 
-def _moment(name: str, moment: datetime | None) -> Iterator[Sample]:
+def _moment(name: str, moment: datetime | None, labels: tuple[tuple[str, str], ...] = ()) -> Iterator[Sample]:
     if moment is not None:
-        yield Sample(name, moment.timestamp())
+        yield Sample(name, moment.timestamp(), labels)
 
 
 #: Every Rollout's JSON, with its LWS if it exists.

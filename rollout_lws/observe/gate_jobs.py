@@ -20,7 +20,7 @@ _jobs = msgspec.json.Decoder(Job)
 def gate_jobs(world: World, rollout: Rollout, refusals: Iterable[CoreEvent]) -> GateJobs:
     """Those that the Rollout's status and plan name; nothing is read for one that names none."""
     style, status = rollout.spec.strategy.style, rollout.status
-    gates = (gate for step in style.steps for gate in step.gates) if style is not None else ()
+    gates = style.every_gate if style is not None else ()
     sources = {gate.job.from_cron_job for gate in gates if gate.job is not None}
     records = status.gate_jobs if status is not None else ()
     if not sources and not records:

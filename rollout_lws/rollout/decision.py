@@ -12,7 +12,7 @@ from rollout_lws.analysis.calls import Call, Calls
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FieldReference, SummaryState
+from rollout_lws.api import FieldReference, GateResult, SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.prometheus.poll import Poll, Query
@@ -53,13 +53,25 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class GateEnd:
+    """A gate got a result: its kind as the plan's member is called, and seconds since it began."""
+
+    kind: str
+    result: GateResult
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseEvent:
-    """An Event to record. ``about`` is "Rollout" or the kind of the released workload; ``type`` Normal or Warning."""
+    """An Event to record. ``about`` is "Rollout" or the kind of the released workload; ``type`` Normal or Warning.
+    ``gates`` are the gates of whose results it tells.
+    """
 
     reason: str
     note: str
     type: str = "Normal"
     about: str = "Rollout"
+    gates: tuple[GateEnd, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

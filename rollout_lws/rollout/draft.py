@@ -35,7 +35,7 @@ from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.writes import Confirm, Write
-from rollout_lws.rollout.decision import BestEffort, FieldRef, Measurement, Refusal, ReleaseEvent, Verdict
+from rollout_lws.rollout.decision import BestEffort, FieldRef, GateEnd, Measurement, Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -429,9 +429,17 @@ class Draft:
         """Adds the writes and the wake-up of a capacity result."""
         return self.write(result.writes).wake(result.wake_at)
 
-    def event(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> Draft:
-        """Adds an Event."""
-        told = ReleaseEvent(reason.value, note, "Warning" if warning else "Normal", about)
+    def event(
+        self,
+        reason: EventReason,
+        note: str,
+        *,
+        warning: bool = False,
+        about: str = "Rollout",
+        gates: Iterable[GateEnd] = (),
+    ) -> Draft:
+        """Adds an Event; ``gates`` are those of whose results it tells."""
+        told = ReleaseEvent(reason.value, note, "Warning" if warning else "Normal", about, tuple(gates))
         return self.but(events=(*self.events, told))
 
     def conclude(

@@ -60,7 +60,7 @@ def metrics_of_stable(d: Draft) -> tuple[Endpoint, ...]:
 
 def requests_to_new(d: Draft, port: str | None, path: str) -> tuple[Endpoint, ...]:
     """Of requests to the new version, at a container port by name or number."""
-    return _endpoints(d.new_groups, _declared(d.version.leader_template, port, _REQUESTS), path)
+    return _endpoints(d.new_groups, requests_port(d.version.leader_template, port), path)
 
 
 def requests_to_stable(d: Draft, port: str | None, path: str) -> tuple[Endpoint, ...]:
@@ -107,6 +107,11 @@ def metrics_port(template: dict[str, Any], asked: str | None) -> int:
     else of the first; 0 if no container declares it.
     """
     return _declared(template, asked, _METRICS)
+
+
+def requests_port(template: dict[str, Any], asked: str | None) -> int:
+    """The same of the container port for requests."""
+    return _declared(template, asked, _REQUESTS)
 
 
 def _endpoints(found: Iterable[Group], port: int, path: str) -> tuple[Endpoint, ...]:

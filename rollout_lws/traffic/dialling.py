@@ -109,6 +109,19 @@ def candidates(
     """Pods that could be asked at the Service's ``port``, its name or number, "" for its only one; by name. NotAsked if
     there is none.
     """
+    name = port_name(service, namespace, port)
+    label = service.metadata.name if service is not None else ""
+    named = (each for each in slices if each.metadata.labels.get(SERVICE_NAME) == label)
+    found = {each.pod: each for one in named for each in _of_slice(one, namespace, name)}
+    if not found:
+        raise NotAsked("has no ready pod")
+    return tuple(found[pod] for pod in sorted(found))
+
+
+def port_name(service: Service | None, namespace: str, port: str = "") -> str:
+    """What EndpointSlices call the Service's ``port``, "" for a port without a name. NotAsked if no pod of the Service
+    could be asked, whichever are ready.
+    """
     if service is None:
         raise NotAsked("does not exist in the Rollout's namespace")
     if service.spec.type == "ExternalName":
@@ -117,12 +130,7 @@ def candidates(
         raise NotAsked("is the API server's, which a gate cannot ask")
     if not service.spec.selector:
         raise NotAsked("has no selector, and only pods are asked: give it one")
-    name = _port_name(service, port)
-    named = (each for each in slices if each.metadata.labels.get(SERVICE_NAME) == service.metadata.name)
-    found = {each.pod: each for one in named for each in _of_slice(one, namespace, name)}
-    if not found:
-        raise NotAsked("has no ready pod")
-    return tuple(found[pod] for pod in sorted(found))
+    return _port_name(service, port)
 
 
 def dialled(candidate: Candidate, pod: DialledPod | None) -> str:

@@ -65,6 +65,7 @@ def _stalled(reason: str, message: str) -> list[Object]:
     ]
 
 
+_TOO_FEW = "the new version completed 12 requests, and 100 are the least"
 _LATE = "step 2 has had no further ready group for 1h: abort, or fix it and retry"
 _INVALID = "spec.strategy.canary.steps[1].replicas decreases: correct it"
 
@@ -124,6 +125,17 @@ STATES = (
         _in_steps("Stalled", _LATE, conditions=_stalled("ProgressDeadlineExceeded", _LATE)),
     ),
     State(
+        "Gate without a verdict",
+        "The time of a gate is over, and its figures say nothing.",
+        _in_steps(
+            "Stalled",
+            f"gate errors: {_TOO_FEW}",
+            currentStepState="StepMetricsAnalysis",
+            conditions=_stalled("GateInconclusive", f"gate errors: {_TOO_FEW}"),
+            gates=[{"name": "errors", "result": "Inconclusive", "message": _TOO_FEW}],
+        ),
+    ),
+    State(
         "Promoting",
         "The steps are over, the LWS's own groups are renewed.",
         _in_steps("Promoting", "renewing group 3", finalising={"reason": "Success", "task": "Promote"}),
@@ -180,6 +192,7 @@ COMMANDS = (
     ("resume", NAME),
     ("abort", NAME),
     ("retry", NAME),
+    ("skip", NAME, "errors"),
     ("history", NAME),
     ("undo", NAME),
     ("restart", NAME),

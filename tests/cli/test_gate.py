@@ -96,7 +96,8 @@ def test_waiting_for_capacity_fails_only_those_who_ask_for_it(world: World) -> N
 
 
 def test_json_lines_have_all_members_always(world: World) -> None:
-    world.release(**(AWAITING | {"message": "step 2 waits"}), observedRolloutID="b2")
+    gate = {"name": "errors", "result": "Passed", "value": "0.1%", "limit": "2%"}
+    world.release(**(AWAITING | {"message": "step 2 waits"}), observedRolloutID="b2", gates=[gate | {"hash": "x"}])
     result = world.run("status", "llama", "-o", "jsonl")
     seen, last = (json.loads(line) for line in result.stdout.splitlines())
     assert seen.pop("time").endswith("Z") and last.pop("time").endswith("Z")
@@ -111,9 +112,10 @@ def test_json_lines_have_all_members_always(world: World) -> None:
         "accelerators": "",
         "since": "",
         "message": "step 2 waits",
+        "gates": [gate],
     }
     told = "rollout/llama waits for approval of step 2: `rollout-lws promote llama`"
-    assert last == {"result": "approval", **identity, "exit": 5, "message": told}
+    assert last == {"result": "approval", **identity, "exit": 5, "message": told, "gates": [gate]}
     alone = json.loads(world.run("status", "llama", "-o", "json").stdout)
     assert alone == last
 

@@ -144,6 +144,21 @@ async def test_a_pod_that_cannot_be_read_is_named_and_the_others_are_read(shell:
     assert "not Prometheus' text format" in trial.unread["uid-r"]
 
 
+async def test_pods_that_cannot_be_read_are_counted_once_and_no_longer_than_that(shell: Shell) -> None:
+    shell.pods.answers = {"p": waiting(2), "q": Unread("/metrics answered 500")}
+    gates = asks("queue", "p", "q"), asks("running", "p", "q", signal=Signal.RUNNING_REQUESTS)
+    assert (shell.measuring.measured(), shell.measuring.unread()) == ({"scrape": 0, "drain": 0}, 0)
+    await shell.measuring.want(A, gates)
+    await shell.measuring.want(B, gates)
+    await asyncio.sleep(1)
+    assert (shell.measuring.measured(), shell.measuring.unread()) == ({"scrape": 2, "drain": 0}, 2)
+    await shell.measuring.want(B, ())
+    assert (shell.measuring.measured()["scrape"], shell.measuring.unread()) == (1, 1)
+    shell.pods.answers["q"] = waiting(2)
+    await asyncio.sleep(SCRAPE_EVERY)
+    assert shell.measuring.unread() == 0
+
+
 async def test_a_bug_costs_one_rollout_a_round_and_the_others_nothing(shell: Shell) -> None:
     shell.pods.answers = {"p": ZeroDivisionError("a bug"), "q": waiting(2)}
     await shell.measuring.want(A, (asks("queue", "p"),))

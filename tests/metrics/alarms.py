@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import CRON_JOBS, CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Effect
 from tests.metrics.tour import release
+from tests.scenarios.evals import EVALS, cron_job
 from tests.scenarios.failures import apply, cordon
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.shell import ShellWorld
@@ -21,6 +22,8 @@ from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS
 
 #: The Rollout of every story.
 ROLLOUT = {"namespace": NAMESPACE, "rollout": NAME}
+#: And its gate, where a story has one.
+EVALS_GATE = {**ROLLOUT, "gate": "evals", "kind": "job"}
 HOUR = 3600
 #: Seconds that a Gateway takes to accept a share, in the story where it is late.
 LATE = 900.0
@@ -173,6 +176,41 @@ async def forbidden_at_rest(world: ShellWorld) -> None:
     await world.until_state("Stalled")
 
 
+async def gated(world: ShellWorld, **ends: str) -> None:
+    """A release whose first step asks a Job; without ``ends`` there is no CronJob to make it from."""
+    if ends:
+        world.server.create(CRON_JOBS, cron_job(**ends))
+    await at_rest(world, {"replicas": 1, "gates": [EVALS], "pause": {"duration": 0}}, {"replicas": "100%"})
+    world.set_image("v2")
+    await world.until_state("Analyzing")
+
+
+async def evals_fail(world: ShellWorld) -> None:
+    await gated(world, exit_code="3", last_words="accuracy 0.61")
+    await world.until_state("Stalled")
+
+
+async def no_cron_job(world: ShellWorld, seconds: float = HOUR) -> None:
+    await gated(world)
+    await world.until_state("Stalled")
+    await world.sleep(seconds)
+
+
+async def no_cron_job_for_a_moment(world: ShellWorld) -> None:
+    await no_cron_job(world, 600)
+
+
+async def verdict_is_lost(world: ShellWorld, seconds: float = HOUR) -> None:
+    """The gate's time is over, and what the controller has to say about it does not reach the API server."""
+    await gated(world)
+    world.faults.add(Effect(lost=True), "patch", count=None)
+    await world.sleep(seconds)
+
+
+async def verdict_takes_its_time(world: ShellWorld) -> None:
+    await verdict_is_lost(world, 300)
+
+
 async def stopped(world: ShellWorld) -> None:
     await at_rest(world)
     await world.gone()
@@ -227,6 +265,9 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     ),
     "RolloutWeightNotAccepted": (Alarm(unrouted, ROLLOUT, Options(gateway_lag=LATE)), Alarm(lost, ROLLOUT)),
     "RolloutWentBack": (Alarm(aborted, {**ROLLOUT, "outcome": "Aborted"}),),
+    "RolloutGateFailed": (Alarm(evals_fail, EVALS_GATE),),
+    "RolloutGateInconclusive": (Alarm(no_cron_job, {**EVALS_GATE, "result": "Error"}),),
+    "RolloutGateOverdue": (Alarm(verdict_is_lost, EVALS_GATE),),
     "RolloutWritesRefused": (
         Alarm(forbidden, {**ROLLOUT, "phase": "Progressing", "state": "Stalled", "reason": "WriteRefused"}),
     ),
@@ -241,9 +282,18 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
 NEARLY: dict[str, tuple[Alarm, ...]] = {
     "RolloutPendingUnderHold": (Alarm(refused_lately),),
     "RolloutPausedHoldsAccelerators": (Alarm(looked_at),),
-    "RolloutStuck": (Alarm(loads), Alarm(forbidden), Alarm(forbidden_for_long)),
+    "RolloutStuck": (
+        Alarm(loads),
+        Alarm(forbidden),
+        Alarm(forbidden_for_long),
+        Alarm(evals_fail),
+        Alarm(no_cron_job),
+    ),
     "RolloutStalledAtRest": (Alarm(refused), Alarm(forbidden_at_rest), Alarm(fails)),
     "RolloutWentBack": (Alarm(aborted_long_ago),),
+    "RolloutGateFailed": (Alarm(no_cron_job),),
+    "RolloutGateInconclusive": (Alarm(no_cron_job_for_a_moment), Alarm(evals_fail)),
+    "RolloutGateOverdue": (Alarm(verdict_takes_its_time), Alarm(no_cron_job)),
     "RolloutWritesRefused": (Alarm(fails),),
 }
 HEALTHY = Alarm(healthy)

@@ -188,6 +188,61 @@ def test_nothing_waits_before_there_is_a_status() -> None:
     assert pending_since(rollout().status) is None
 
 
+GATES = [
+    {"name": "evals", "job": {"fromCronJob": "evals"}},
+    {"name": "errors", "metric": {"signal": "ErrorRate", "max": "2%"}, "window": 60},
+]
+MEASURED = {
+    "gates": [
+        {"name": "evals", "hash": "a", "since": SINCE, "result": "Error", "finishedAt": LATER},
+        {"name": "errors", "hash": "b", "since": LATER},
+        {"name": "gone", "hash": "c", "since": LATER},
+    ]
+}
+
+
+def test_gates_of_the_step_tell_their_results_and_when_one_is_due() -> None:
+    seen = rollout(releasing("Analyzing", "Analyzing", **MEASURED), {"steps": [{**STEPS[0], "gates": GATES}]})
+    assert told(seen)["gates"] == {"evals,job,Error": 1, "errors,metric,Measuring": 1}
+    due = LATER + timedelta(seconds=120)
+    assert told(seen)["gate_deadline_timestamp_seconds"] == {"errors,metric": due.timestamp()}
+
+
+@pytest.mark.parametrize("more", [{"finalising": {"reason": "Aborted", "task": "Restore", "since": LATER}}, "paused"])
+def test_no_gate_is_due_while_deadlines_stand_still(more: dict[str, Any] | str) -> None:
+    status = releasing("Paused", "Paused", **MEASURED)
+    if isinstance(more, str):
+        paused = {"type": "Paused", "status": "True", "reason": "Paused", "lastTransitionTime": LATER}
+        status["conditions"].append(paused)
+    else:
+        status |= more
+    found = told(rollout(status, {"steps": [{**STEPS[0], "gates": GATES}]}))
+    assert set(found["gates"]) == {"evals,job,Error", "errors,metric,Measuring"}
+    assert "gate_deadline_timestamp_seconds" not in found
+
+
+def test_gates_of_the_release_are_told_and_are_never_due() -> None:
+    watched = {"name": "all-through", "metric": {"signal": "ErrorRate", "max": "2%"}}
+    record = {"name": "all-through", "hash": "d", "since": SINCE}
+    seen = rollout(
+        releasing("Analyzing", "Analyzing", releaseGates=[record]), {"steps": [STEPS[0]], "gates": [watched]}
+    )
+    assert told(seen)["gates"] == {"all-through,metric,Measuring": 1}
+    assert "gate_deadline_timestamp_seconds" not in told(seen)
+
+
+def test_a_gate_is_due_later_by_the_time_in_which_the_release_was_paused() -> None:
+    halted = {"gates": [{**MEASURED["gates"][1], "halted": 60}]}
+    seen = rollout(releasing("Analyzing", "Analyzing", **halted), {"steps": [{**STEPS[0], "gates": GATES}]})
+    due = LATER + timedelta(seconds=180)
+    assert told(seen)["gate_deadline_timestamp_seconds"] == {"errors,metric": due.timestamp()}
+
+
+def test_at_rest_no_gate_is_told() -> None:
+    status = {**releasing("Healthy", "Ready", **MEASURED), "phase": "Healthy"}
+    assert "gates" not in told(rollout(status, {"steps": [{**STEPS[0], "gates": GATES}]}))
+
+
 FINALISING = {"reason": "Success", "task": "Promote", "since": LATER}
 
 

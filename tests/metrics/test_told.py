@@ -11,10 +11,11 @@ import pytest
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import CRON_JOBS, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from tests.metrics.tour import Scrape, parsed, scrape, shell, value
+from tests.scenarios.evals import EVALS, cron_job
 from tests.scenarios.failures import apply
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import STEPS, at_rest
@@ -83,6 +84,46 @@ async def test_a_group_that_fails_and_comes_back_has_loaded_once() -> None:
             shown = value(await scrape(world), "rollout_lws_groups_ready", role="stable")
             assert shown == (4 if ready == "True" else 3)
         assert value(await scrape(world), "rollout_lws_group_startup_seconds_count") == before == 4
+
+
+def results(told: Scrape) -> dict[str, float]:
+    """How often gates of kind job had each result, where they had it."""
+    found = told["rollout_lws_gate_results_total"].items()
+    return {dict(labels)["result"]: n for labels, n in found if dict(labels)["kind"] == "job" and n}
+
+
+@pytest.mark.looptime
+async def test_results_of_gates_are_counted_though_their_step_ends_in_the_same_pass() -> None:
+    async with shell() as world:
+        world.server.create(CRON_JOBS, cron_job())
+        await at_rest(world, {"replicas": 1, "gates": [EVALS], "pause": {"duration": 0}}, {"replicas": "100%"})
+        assert results(await scrape(world)) == {}
+        world.set_image("v2")
+        await world.until_state("Analyzing")
+        assert value(await scrape(world), "rollout_lws_gates", gate="evals", result="Measuring") == 1
+        await world.until_state("Healthy", 3600)
+        told = await scrape(world)
+        assert results(told) == {"Passed": 1}
+        assert "rollout_lws_gates" not in told
+        assert value(told, "rollout_lws_gate_seconds_sum", kind="job") == pytest.approx(60, abs=20)
+        world.set_image("v3")
+        await world.until_state("Analyzing")
+        world.request("SkipGate", gate="evals")
+        await world.until_state("Healthy", 3600)
+        assert results(await scrape(world)) == {"Passed": 1, "Skipped": 1}
+
+
+@pytest.mark.looptime
+async def test_a_step_that_a_user_ends_counts_the_gate_that_it_leaves_as_skipped() -> None:
+    async with shell() as world:
+        world.server.create(CRON_JOBS, cron_job(exit_code="1"))
+        await at_rest(world, {"replicas": 1, "gates": [EVALS], "pause": {"duration": 0}}, {"replicas": "100%"})
+        world.set_image("v2")
+        await world.until_state("Stalled")
+        assert results(await scrape(world)) == {"Failed": 1}
+        world.request("PromoteFull")
+        await world.until_state("Healthy", 3600)
+        assert results(await scrape(world)) == {"Failed": 1, "Skipped": 1}
 
 
 @pytest.mark.looptime

@@ -11,6 +11,7 @@ from rollout_lws.api.resources import batch_releases
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox.faults import Effect
+from tests.scenarios.evals import EVALS
 from tests.scenarios.failures import apply
 from tests.scenarios.routed import create_route, routing
 from tests.scenarios.shell import ShellWorld
@@ -70,7 +71,7 @@ async def moments(world: ShellWorld) -> AsyncIterator[str]:
     create_route(world)
     world.create_workload()
     release(world, "v1")
-    steps = [{"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"}]
+    steps = [{"replicas": 1, "traffic": "20%", "gates": [EVALS], "pause": {}}, {"replicas": "100%"}]
     world.create_rollout(*steps, canary={"trafficRoutings": routing()})
     world.start_controller()
     await world.until_state("Healthy")
@@ -83,6 +84,9 @@ async def moments(world: ShellWorld) -> AsyncIterator[str]:
     yield world.metrics.text().decode()
     await world.until(lambda: bool(world.status.get("notReadyGroups")))
     yield await exposed(world)
+    await world.until_state("Analyzing")
+    yield await exposed(world)
+    world.request("SkipGate", gate=EVALS["name"])
     await world.until_state("AwaitingApproval")
     yield await exposed(world)
     world.request("Pause")

@@ -12,8 +12,10 @@ from rollout_lws.cli.doctor.facts import Facts, PendingWrite
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.kueue import ORIGIN
 from rollout_lws.objects.resources import (
+    CRON_JOBS,
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
+    JOBS,
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
@@ -27,6 +29,7 @@ from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, FieldRef, Verdict
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.records import planned
 from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
@@ -69,8 +72,8 @@ PLACE: dict[Reason, Name] = {
     Reason.DEADLINE: Name.RELEASE,
     Reason.CAPACITY_DEADLINE: Name.RELEASE,
     Reason.APPROVAL_TIMEOUT: Name.RELEASE,
-    Reason.GATE_FAILED: Name.RELEASE,
-    Reason.GATE_INCONCLUSIVE: Name.RELEASE,
+    Reason.GATE_FAILED: Name.GATES,
+    Reason.GATE_INCONCLUSIVE: Name.GATES,
     Reason.ABORTED: Name.RELEASE,
 }
 #: Links where the complaint may be about one of several objects.
@@ -126,6 +129,8 @@ class Case:
             return needs_workloads(self.d)
         if resource == KUEUE_CHECKS:
             return names_checks(self.d)
+        if resource in (JOBS, CRON_JOBS):
+            return self.is_on and any(gate.job is not None for gate in planned(self.d))
         return True
 
     @property
@@ -262,6 +267,8 @@ class Case:
             return ""
         if link.name in (Name.SERVICE, Name.ENDPOINTS, Name.ROUTE):
             return f"users whose requests take it: {self.share} of all go to the new version"
+        if link.name is Name.GATES and self.d.said(Reason.GATE_FAILED):
+            return f"users of the new version: {self.share} of all requests go to it"
         if stable is None or PODS in self.facts.refused or self.runs_elsewhere(stable):
             return f"not known: groups of {name} cannot be seen here"
         asked = stable.workload.replicas

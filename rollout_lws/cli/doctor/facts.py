@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.cluster import Cluster
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES, Resource
 from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Object
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.traffic.dialling import Service
 from rollout_lws.workload.facts import Facts as Workload
 
 
@@ -42,7 +45,7 @@ class Before:
 class Facts:
     """``rollout`` and ``workloads`` are the raw objects, the latter by name. ``sets`` are all StatefulSets of an LWS by
     its name, including those whose leader is gone. ``refused`` has the server's message by kind, for kinds that may not
-    be read. ``before`` is the first look, None during it.
+    be read. ``gate_services`` are the Services that gates ask, by name. ``before`` is the first look, None during it.
     """
 
     observation: Observation
@@ -50,6 +53,7 @@ class Facts:
     workloads: Mapping[str, Object] = field(default_factory=dict)
     sets: Mapping[str, tuple[StatefulSet, ...]] = field(default_factory=dict)
     refused: Mapping[Resource, str] = field(default_factory=dict)
+    gate_services: Mapping[str, Service] = field(default_factory=dict)
     before: Before | None = None
 
     @property
@@ -81,6 +85,7 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
         return None
     found = cluster.find(rollouts(cluster.keys.group), name)
     lws = [each.name for each in (observation.stable, observation.canary) if each is not None]
+    services = _gate_services(cluster, observation)
     workloads = {each: cluster.find(LEADER_WORKER_SETS, each) for each in lws}
     return Facts(
         observation=observation,
@@ -88,8 +93,17 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
         workloads={each: live for each, live in workloads.items() if live is not None},
         sets={each: tuple(cluster.stateful_sets(each)) for each in lws},
         refused=dict(cluster.refused),
+        gate_services=services,
         before=before,
     )
+
+
+def _gate_services(cluster: Cluster, observation: Observation) -> dict[str, Service]:
+    style = observation.rollout.spec.strategy.style
+    asked = (gate.http for gate in style.every_gate) if style is not None else ()
+    names = {http.service for http in asked if http is not None and http.service is not None}
+    found = ((name, cluster.find(SERVICES, name)) for name in sorted(names))
+    return {name: msgspec.convert(live, Service) for name, live in found if live is not None}
 
 
 def changed_at(live: Mapping[str, Any]) -> datetime | None:

@@ -35,6 +35,7 @@ class Name(StrEnum):
     ENDPOINTS = "endpoints"
     ROUTE = "route"
     AUTOSCALER = "autoscaler"
+    GATES = "gates"
     RELEASE = "release"
 
 

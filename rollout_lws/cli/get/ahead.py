@@ -8,6 +8,7 @@ from typing import Any
 
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.get.gates import without_verdict
 from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
@@ -80,11 +81,24 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
         found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
-    if (state == "Stalled" or action_rules.phase_of(rollout) == "Aborted") and _fits(action_rules.retry, rollout):
-        found.append((caller.ours(f"retry {name}"), "the same version again"))
+    found += _of_gates(rollout, caller)
+    stuck, gated = state == "Stalled" or action_rules.phase_of(rollout) == "Aborted", without_verdict(rollout)
+    if (stuck or gated) and _fits(action_rules.retry, rollout):
+        again = "measures again what has not passed" if gated else "the same version again"
+        found.append((caller.ours(f"retry {name}"), again))
     width = max((len(command) for command, told in found if told), default=0)
     lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]
     return [field("Next" if line is lines[0] else "", line) for line in lines]
+
+
+def _of_gates(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
+    """What passes gates by hand that wait for a user, and what shows the Job of one that has any."""
+    name, where, found = rollout["metadata"]["name"], _namespace(rollout, caller), list[tuple[str, str]]()
+    for gate in without_verdict(rollout):
+        if gate.get("job"):
+            found.append((caller.kubectl(" ".join(["logs", f"job/{gate['job']}", *where])), ""))
+        found.append((caller.ours(f"skip {name} {shlex.quote(gate['name'])}"), "passes it by hand"))
+    return found
 
 
 def _fits(judge: action_rules.Judge, rollout: Object) -> bool:
@@ -108,6 +122,9 @@ def _logs(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
         if trouble.get("pod") and trouble.get("container"):
             before = " -p" if trouble.get("previousLogs") else ""
             words = f"logs {shlex.quote(trouble['pod'])} -c {shlex.quote(trouble['container'])}{before}"
-            where = () if "--namespace" in caller.flags else ("-n", str(rollout["metadata"]["namespace"]))
-            return [(caller.kubectl(" ".join([words, *where])), "")]
+            return [(caller.kubectl(" ".join([words, *_namespace(rollout, caller)])), "")]
     return []
+
+
+def _namespace(rollout: Object, caller: Caller) -> tuple[str, ...]:
+    return () if "--namespace" in caller.flags else ("-n", str(rollout["metadata"]["namespace"]))

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.cli.changes import changed
+from rollout_lws.cli.get import gates
 from rollout_lws.cli.get.author import author
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
@@ -32,7 +33,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
     fields = [
         ("Message", message(shown.rollout)),
         *(("Cause", cause) for cause in _causes(shown.rollout)),
-        *(("Gate", gate) for gate in _gates(shown.rollout, now)),
+        *(("Gate", gate) for gate in gates.lines(shown.rollout, now)),
         ("Change", _change(shown, now)),
         ("Users", _users(shown.rollout)),
         ("Groups", _groups(shown.rollout)),
@@ -82,18 +83,6 @@ def _causes(rollout: Object) -> Iterator[str]:
         group = trouble.get("group")
         where = f"{trouble.get('workload')} group {group}" if group else str(trouble.get("workload"))
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
-
-
-def _gates(rollout: Object, now: datetime) -> Iterator[str]:
-    """Each gate of the current step: its result and why, or since when it is measured."""
-    for gate in (rollout.get("status") or {}).get("gates") or () if releasing(rollout) else ():
-        told = gate.get("message") or ""
-        by = f" by {gate['by']}" if gate.get("by") else ""
-        if not gate.get("result"):
-            since = age(gate.get("since"), now)
-            yield f"{gate['name']} is measured" + (f" for {since}" if since else "")
-        else:
-            yield f"{gate['name']} {gate['result']}{by}" + (f": {told}" if told else "")
 
 
 def _change(shown: Release, now: datetime) -> str:

@@ -23,9 +23,12 @@ class PlannedStep:
     traffic: str
     promotes: bool
     """Whether the step is only the promotion."""
+    gates: int = 0
+    """How many gates it has."""
 
     def __str__(self) -> str:
         words = ["promote" if self.promotes else self.size, "" if self.promotes else self.traffic]
+        words.append(f"({self.gates} gate{'s' if self.gates > 1 else ''})" if self.gates else "")
         return f"{self.index}  {' '.join(filter(None, words))}"
 
 
@@ -61,7 +64,7 @@ def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
         except ValueError:
             return ()
         traffic = str(step.get("traffic") or ("matches" if step.get("matches") else ""))
-        found.append(PlannedStep(index, _size(size), groups, traffic, promotes))
+        found.append(PlannedStep(index, _size(size), groups, traffic, promotes, len(step.get("gates") or ())))
     return tuple(found)
 
 

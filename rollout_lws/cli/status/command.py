@@ -13,7 +13,16 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, release_name, summary, words
+from rollout_lws.cli.rollouts import (
+    fetch_rollout,
+    fetch_workload,
+    find_rollouts,
+    gates,
+    message,
+    release_name,
+    summary,
+    words,
+)
 from rollout_lws.cli.status.gate import Goal, Pin, Verdict, id_of, id_on, judge, judge_id, not_seen, pin
 from rollout_lws.cli.view import moment, plain, sentences
 from rollout_lws.cli.watch.stream import follow, wait_out
@@ -150,8 +159,8 @@ def _line(rollout: Object) -> str:
     return plain(words(rollout) + (f": {text}" if text else ""))
 
 
-def _as_json(rollout: Object) -> dict[str, str]:
-    return {**_identity(rollout), **summary(rollout), "message": message(rollout)}
+def _as_json(rollout: Object) -> Object:
+    return {**_identity(rollout), **summary(rollout), "message": message(rollout), "gates": gates(rollout)}
 
 
 def _identity(rollout: Object) -> dict[str, str]:
@@ -169,5 +178,5 @@ def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
     else:
         stamp = {"time": moment(datetime.now(UTC))} if output == "jsonl" else {}
         last = {**stamp, "result": verdict.word, **said, "exit": verdict.code, "message": verdict.text}
-        click.echo(json.dumps(last))
+        click.echo(json.dumps({**last, "gates": gates(rollout)}))
     sys.exit(verdict.code)

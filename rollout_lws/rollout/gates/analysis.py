@@ -16,7 +16,7 @@ from rollout_lws.rollout.draft import Advance, Draft
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting
 from rollout_lws.rollout.gates.kinds.kind import Ended, Running
 from rollout_lws.rollout.gates.kinds.table import kind_of
-from rollout_lws.rollout.gates.records import planned, records, with_records
+from rollout_lws.rollout.gates.records import end_of, planned, records, with_records
 from rollout_lws.rollout.gates.telling import named, sentence, tell, way_on
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing import route
@@ -49,7 +49,8 @@ def _passed_by(d: Draft, stage: GateStage, before: tuple[GateRecord, ...]) -> Dr
     passed = {"result": GateResult.SKIPPED, "finished_at": d.now, "message": "the step was left without it"}
     after = tuple(with_fields(each, **passed) if each.name in left else each for each in before)
     d = with_records(d, stage, after)
-    return d.event(EventReason.GATE_SKIPPED, f"the step ends without {named(left)}") if left else d
+    ends = [end_of(d, each) for each in after if each.name in left]
+    return d.event(EventReason.GATE_SKIPPED, f"the step ends without {named(left)}", gates=ends) if left else d
 
 
 def _looked(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.api import GateRecord, GateStage, PlannedGate, StepGate
 from rollout_lws.api.base import tallied, with_fields
-from rollout_lws.rollout.decision import Asked, Question
+from rollout_lws.rollout.decision import Asked, GateEnd, Question
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.step_plan import gate_hash
 
@@ -76,6 +76,16 @@ def current(d: Draft, name: str) -> GateRecord | None:
         return None
     asked = {gate.name: gate for gate in planned(d)}.get(name)
     return next((each for each in records(d, asked.when) if each.name == name), None) if asked is not None else None
+
+
+def end_of(d: Draft, record: GateRecord) -> GateEnd:
+    """How a gate of the current step, or of the release, ended that has a result since now."""
+    assert record.result is not None
+    style = d.o.rollout.spec.strategy.style
+    every: tuple[PlannedGate, ...] = (*planned(d), *(style.gates if style is not None else ()))
+    kinds = next((gate.kinds for gate in every if gate.name == record.name), {})
+    seconds = (d.now - (record.since or d.now)).total_seconds()
+    return GateEnd(next(iter(kinds), ""), record.result, max(0.0, seconds))
 
 
 def question(d: Draft, gate: PlannedGate, record: GateRecord, asks: Asked) -> Question:

@@ -16,6 +16,7 @@ from rollout_lws.rollout.draft import Advance, Draft
 from rollout_lws.rollout.gates.base import Failed, aborts
 from rollout_lws.rollout.gates.kinds.kind import Ended, Running
 from rollout_lws.rollout.gates.kinds.table import kind_of
+from rollout_lws.rollout.gates.records import end_of
 from rollout_lws.rollout.gates.telling import named, sentence, tell, way_on
 from rollout_lws.rollout.metrics_endpoints import metrics_of_stable
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
@@ -130,6 +131,6 @@ def _passed_by(d: Draft) -> Draft:
         return d
     skipped = {"result": GateResult.SKIPPED, "finished_at": d.now, "message": "the release went on without it"}
     after = (with_fields(each, **skipped) if each.name in left else each for each in d.status.release_gates)
-    return d.set(release_gates=tuple(after)).event(
-        EventReason.GATE_SKIPPED, f"the release goes on without {named(left)}"
-    )
+    d = d.set(release_gates=tuple(after))
+    ends = [end_of(d, each) for each in d.status.release_gates if each.name in left]
+    return d.event(EventReason.GATE_SKIPPED, f"the release goes on without {named(left)}", gates=ends)

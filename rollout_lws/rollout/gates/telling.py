@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.api import GateRecord, GateResult
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.records import end_of
 from rollout_lws.rollout.reasons import EventReason
 
 
@@ -11,11 +12,11 @@ def tell(d: Draft, record: GateRecord) -> Draft:
     """With the Event of a gate that has just ended."""
     match record.result:
         case GateResult.PASSED:
-            return d.event(EventReason.GATE_PASSED, sentence(record))
+            return d.event(EventReason.GATE_PASSED, sentence(record), gates=[end_of(d, record)])
         case GateResult.FAILED:
-            return d.event(EventReason.GATE_FAILED, sentence(record), warning=True)
+            return d.event(EventReason.GATE_FAILED, sentence(record), warning=True, gates=[end_of(d, record)])
         case GateResult.INCONCLUSIVE | GateResult.ERROR:
-            return d.event(EventReason.GATE_INCONCLUSIVE, sentence(record), warning=True)
+            return d.event(EventReason.GATE_INCONCLUSIVE, sentence(record), warning=True, gates=[end_of(d, record)])
         case GateResult.SKIPPED | None:
             return d
 

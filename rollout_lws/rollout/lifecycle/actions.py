@@ -24,7 +24,7 @@ from rollout_lws.api import (
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.gates import release
-from rollout_lws.rollout.gates.records import current
+from rollout_lws.rollout.gates.records import current, end_of
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
 from rollout_lws.rollout.reasons import Ending, EventReason, Outcome, Reason
@@ -95,7 +95,10 @@ def _file(d: Draft, request: RequestedAction, refusal: str) -> Draft:
         d = d.event(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
     else:
         why = f": {request.reason}" if request.reason else ""
-        d = d.event(EventReason.ACTION, f"{request.type}{by}{why}")
+        every = (*d.status.gates, *d.status.release_gates)
+        skipped = [each for each in every if each.name == request.gate]
+        ends = [end_of(d, each) for each in skipped] if request.type == ActionType.SKIP_GATE else []
+        d = d.event(EventReason.ACTION, f"{request.type}{by}{why}", gates=ends)
     return d
 
 

@@ -288,20 +288,112 @@ def test_what_a_container_said_last_cannot_move_the_cursor() -> None:
     assert "Message  Traceback   File x [2J [H  killed" in lines
 
 
-def test_gates_of_the_step_are_shown_with_their_figures() -> None:
+GATED = {
+    "canary": {
+        "steps": [
+            {
+                "replicas": 1,
+                "gates": [
+                    {"name": "warm-up", "when": "BeforeTraffic", "http": {"each": "Group", "path": "/v1"}},
+                    {"name": "first-token", "metric": {"signal": "TimeToFirstToken", "max": "1s"}, "window": 600},
+                    {"name": "errors", "metric": {"signal": "ErrorRate", "max": "2%"}},
+                    {"name": "evals", "job": {"fromCronJob": "chat-evals"}},
+                ],
+            },
+            {"replicas": "100%", "gates": [{"name": "errors", "metric": {"signal": "ErrorRate", "max": "2%"}}]},
+        ]
+    }
+}
+
+
+def gated(state: str, *gates: dict[str, Any]) -> list[str]:
+    """The picture of a release in its first step, which has these gates."""
     measured = shown(
+        GATED,
         currentStepIndex=1,
         currentStepState="StepMetricsAnalysis",
-        summary={"state": "Analyzing", "step": "1/5", "new": "1/1", "stable": "4/4"},
-        gates=[
-            {"name": "first-token", "since": "2026-03-01T09:50:00Z"},
-            {"name": "errors", "result": "Passed", "message": "failed requests 0.1%, at most 2%"},
-            {"name": "evals", "result": "Skipped", "by": "ann", "message": "they ran elsewhere"},
+        summary={"state": state, "step": "1/2", "new": "1/1", "stable": "4/4"},
+        gates=list(gates),
+    )
+    return release(measured, NOW, caller=Caller("kubectl rollout-lws"))
+
+
+def test_gates_of_the_release_are_shown_in_its_promotion_too() -> None:
+    watched = {"metric": {"signal": "ErrorRate", "max": "2%"}}
+    plan = {"steps": [{"replicas": 1}], "gates": [{"name": each, **watched} for each in ("errors", "compared", "late")]}
+    measured = shown(
+        {"canary": plan},
+        summary={"state": "Promoting"},
+        finalising={"reason": "Success", "task": "Promote"},
+        releaseGates=[
+            {"name": "errors", "since": "2026-01-01T11:50:00Z"},
+            {"name": "compared", "finishedAt": "2026-01-01T11:55:00Z", "message": "stable takes no requests any more"},
         ],
     )
-    gates = [line for line in release(measured, NOW, caller=Caller("kubectl rollout-lws")) if line.startswith("Gate")]
-    assert gates[0].startswith("Gate     first-token is measured")
-    assert gates[1:] == [
+    assert [line for line in release(measured, NOW) if line.startswith("Gate")] == [
+        "Gate     errors is measured for 10m: ErrorRate at most 2%",
+        "Gate     compared has ended: stable takes no requests any more",
+        "Gate     late is watched from the first requests on",
+    ]
+
+
+def test_gates_of_the_step_are_shown_with_their_figures_and_those_to_come() -> None:
+    lines = gated(
+        "Analyzing",
+        {"name": "first-token", "since": "2026-01-01T11:50:00Z"},
+        {"name": "errors", "result": "Passed", "message": "failed requests 0.1%, at most 2%"},
+        {"name": "evals", "result": "Skipped", "by": "ann", "message": "they ran elsewhere"},
+    )
+    assert [line for line in lines if line.startswith("Gate")] == [
+        "Gate     first-token is measured for 10m: TimeToFirstToken at most 1s, at least 10m long",
         "Gate     errors Passed: failed requests 0.1%, at most 2%",
         "Gate     evals Skipped by ann: they ran elsewhere",
+        "Gate     warm-up begins when the step's groups are ready",
     ]
+    assert "Steps    > 1  1 group (4 gates)    2  promote (1 gate)" in lines
+
+
+@pytest.mark.parametrize(
+    ("gate", "record", "told"),
+    [
+        ("evals", {}, "a Job of CronJob chat-evals"),
+        ("evals", {"job": "llama-evals-x"}, "Job llama-evals-x"),
+        ("warm-up", {}, "/v1 of each new group"),
+        ("errors", {}, "ErrorRate at most 2%"),
+    ],
+)
+def test_what_a_gate_asks_is_told_while_it_is_measured(gate: str, record: dict[str, Any], told: str) -> None:
+    lines = gated("Analyzing", {"name": gate, "since": "2026-01-01T11:50:00Z", **record})
+    assert f"Gate     {gate} is measured for 10m: {told}" in lines
+
+
+def test_a_gate_without_a_verdict_says_what_to_type() -> None:
+    lines = gated(
+        "Stalled",
+        {"name": "errors", "result": "Inconclusive", "message": "too few"},
+        {"name": "evals", "result": "Failed", "job": "llama-evals-x", "message": "accuracy 0.61"},
+        {"name": "first-token", "result": "Passed"},
+    )
+    commands = [line.partition("#")[0].removeprefix("Next").strip() for line in lines[-5:]]
+    assert commands == [
+        "kubectl rollout-lws abort llama",
+        "kubectl rollout-lws skip llama errors",
+        "kubectl logs job/llama-evals-x -n prod",
+        "kubectl rollout-lws skip llama evals",
+        "kubectl rollout-lws retry llama",
+    ]
+    assert any(line.endswith("# measures again what has not passed") for line in lines)
+
+
+def test_a_gate_that_came_to_nothing_can_be_passed_while_others_are_measured() -> None:
+    nothing = {"name": "errors", "result": "Error", "message": "pods cannot be read"}
+    lines = gated("Analyzing", nothing, {"name": "evals", "since": "2026-01-01T11:50:00Z"})
+    commands = [line.partition("#")[0].removeprefix("Next").strip() for line in lines]
+    assert "kubectl rollout-lws skip llama errors" in commands
+    assert "kubectl rollout-lws retry llama" in commands
+    assert not [each for each in commands if each.endswith("skip llama evals")]
+
+
+def test_at_rest_no_gate_is_shown() -> None:
+    healthy = shown(GATED, phase="Healthy", currentStepIndex=1, gates=[{"name": "errors", "result": "Passed"}])
+    assert not [line for line in release(healthy, NOW) if line.startswith("Gate")]

@@ -39,7 +39,7 @@ def _judge(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, Judged]
     if isinstance(judged, Ended):
         return d, replace(judged, shown=shown)
     until = deadline_of(record.since or d.now, gate.deadline, record)
-    told = _hindrance(d, live) if live is not None else _lacking(d, gate)
+    told = _hindrance(d, live) if live is not None else lacking(d, gate)
     if until <= d.now:
         what = f"Job {name} has not ended" if live is not None or record.job is not None else "no Job was made"
         return d, Ended(GateResult.ERROR, f"{what} within {gate.deadline} s" + (f": {told}" if told else ""), shown)
@@ -71,7 +71,7 @@ def _hindrance(d: Draft, live: Job) -> str:
     return trouble(live, facts.pods.get(name, ()), facts.refusals.get(name, ()))
 
 
-def _lacking(d: Draft, gate: StepGate) -> str:
+def lacking(d: Draft, gate: StepGate) -> str:
     """What keeps a Job from being made or found, "" if nothing is known to."""
     facts, wanted = d.o.gate_jobs, from_cron_job(gate)
     for unknown in (facts.unknown, facts.cron_jobs_unknown):

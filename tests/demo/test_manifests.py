@@ -78,6 +78,16 @@ def test_long_drains_are_cut_and_short_ones_stay(given: dict[str, int]) -> None:
     assert plan.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]["drainSeconds"] == 0
 
 
+def test_gates_that_nothing_here_could_pass_are_left_out() -> None:
+    given = manifests.rollout(API_VERSION, manifests.workload()["metadata"], routed=True, gated=True)
+    watched = [{"name": "errors", "metric": {"signal": "ErrorRate", "max": "2%"}}]
+    given["spec"]["strategy"]["canary"]["gates"] = watched
+    canary = plan_of("canary", [manifests.workload(), given], True, API_VERSION).rollout["spec"]["strategy"]["canary"]
+    assert "gates" not in canary
+    assert all("gates" not in step for step in canary["steps"])
+    assert given["spec"]["strategy"]["canary"]["gates"] == watched
+
+
 def test_a_bad_version_is_one_of_our_own_manifests() -> None:
     with pytest.raises(UsageError, match="bad-version plays its own manifests"):
         plan_of("bad-version", [manifests.workload()], True, API_VERSION)

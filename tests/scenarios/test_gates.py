@@ -285,6 +285,18 @@ async def test_a_full_promotion_passes_by_gates_and_says_so(world: MeasuredWorld
     await world.until_state("Healthy", 3600)
 
 
+async def test_a_jump_over_several_steps_says_which_gates_it_passes_by(world: MeasuredWorld) -> None:
+    await released(world, SLOW, FIRST_TOKEN)
+    await world.until_state("Analyzing")
+    steps = [*deepcopy(world.rollout["spec"]["strategy"]["canary"]["steps"])]
+    world.patch_rollout({"strategy": {"canary": {"steps": [steps[0], {"replicas": 2}, steps[1]]}}})
+    await world.sleep(5)
+    world.request("Jump", toStep=3)
+    await world.until_state("Healthy", 3600)
+    told = [event.note for event in world.events if event.reason == "GateSkipped"]
+    assert told == ["the step ends without gate first-token"]
+
+
 async def test_paused_it_is_measured_on_and_aborts_nothing(world: MeasuredWorld) -> None:
     await released(world, SLOW, FIRST_TOKEN, onFailure="Abort")
     await world.until_state("Analyzing")

@@ -57,7 +57,7 @@ _DEMOS = {
     metavar="FILE|DIR",
     help="Your own LeaderWorkerSet, Rollout, and what goes with them. A second document of the same LeaderWorkerSet is"
     " its new version; without one a harmless annotation on its templates is. Pauses and"
-    f" drains are cut to {manifests.SHORT_WAIT} s.",
+    f" drains are cut to {manifests.SHORT_WAIT} s, and gates left out, since no model server runs here.",
 )
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
@@ -113,7 +113,7 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
     if gated:
         old, template = _with_servers(old, template, demo.course)
     others = others if given else manifests.traffic()
-    short = manifests.with_short_waits(rollout)
+    short = manifests.with_short_waits(rollout if gated else manifests.without_gates(rollout))
     return Plan(old, short, others, template, change, demo.course, load, hesitation, ending)
 
 

@@ -157,6 +157,16 @@ def with_short_waits(rollout: Object) -> Object:
     return short
 
 
+def without_gates(rollout: Object) -> Object:
+    """The Rollout without gates: no model server of a user's manifests runs, and no Service answers."""
+    plain = copy.deepcopy(rollout)
+    plan = style(plain)
+    for each in (plan, *(plan.get("steps") or ())):
+        if isinstance(each, dict):
+            each.pop("gates", None)
+    return plain
+
+
 def with_image(lws: Object, image: str) -> Object:
     """The LWS's leaderWorkerTemplate with ``image`` in each template's first container."""
     template: Object = copy.deepcopy(lws["spec"]["leaderWorkerTemplate"])

@@ -14,6 +14,7 @@ from rollout_lws.capacity.batches import Batch, wanted_groups
 from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.gates import records, release, table
+from rollout_lws.rollout.gates.analysis import passed_by
 from rollout_lws.rollout.gates.base import CurrentStep, Failed, Passed, Waiting, aborts
 from rollout_lws.rollout.gates.capacity import ready_without_restarting, step_batch
 from rollout_lws.rollout.groups.crash_loops import await_quiet, remember_leaders
@@ -132,6 +133,7 @@ def _jump(d: Draft) -> Draft:
         return d.set_sub(next_step_index=own)
     if asked > index and not ready_without_restarting(d, step_batch(d)):
         return d
+    d = passed_by(d) if asked > index else d
     d = d.event(EventReason.STEP_CHANGED, f"jump from step {index} to step {asked}")
     return _enter(d, asked)
 

@@ -139,7 +139,7 @@ class Trial:
                 assert_never(unknown)
 
     def _passed_if_over(self, seen: Look) -> Trial:
-        ends = self.over and self._complete and (seen.passed or seen.failed)
+        ends = self.over and (self.criterion.watched or (self._complete and (seen.passed or seen.failed)))
         return self._settled(seen) if ends else replace(self, figures=seen.figures)
 
     def _by_requests(self) -> Trial:
@@ -162,8 +162,10 @@ class Trial:
             return replace(now, looked=self.looked + 1, verdict=Verdict.FAILED, figures=seen.figures)
         if not looks.is_last(self.looked):
             return replace(now, looked=self.looked + 1, figures=seen.figures)
-        # The last look waits until every pod can be read: the others' figures do not speak for it.
-        return now._settled(seen) if self._complete else replace(now, figures=seen.figures)
+        # The last look waits until every pod can be read: the others' figures do not speak for it. A window that is
+        # watched waits for none: it would grow, and hide what comes late in it.
+        settles = self._complete or self.criterion.watched
+        return now._settled(seen) if settles else replace(now, figures=seen.figures)
 
     def _is_due(self, requests: float, needed: int | None) -> bool:
         planned = needed if needed is not None else self.criterion.min_samples

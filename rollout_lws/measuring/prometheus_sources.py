@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import ceil
 
@@ -63,7 +63,8 @@ class PrometheusFigures:
         self, namespace: str, wanted: tuple[Measurement, ...], before: Mapping[Question, Answered]
     ) -> Mapping[Question, Fold]:
         """Gates that stand at the same moment, as those of a step do, share their queries."""
-        trials = {each: _trial(each, before.get(each.question)) for each in wanted}
+        began = self._clock.now().timestamp()
+        trials = {each: _trial(each, before.get(each.question), began) for each in wanted}
         open_ones = [each for each, trial in trials.items() if trial.verdict is None]
         most = _PART
         for _ in range(_PARTS):
@@ -108,10 +109,13 @@ class PrometheusFigures:
         return scrapes(part.prometheus, found, {each.pod: each.address for of_one in of for each in _endpoints(of_one)})
 
 
-def _trial(measurement: Measurement, before: Answered | None) -> Trial:
+def _trial(measurement: Measurement, before: Answered | None, now: float) -> Trial:
     if isinstance(before, Trial):
         return before
-    return Trial.at(measurement.question.since.timestamp(), _criterion(measurement))
+    criterion, since = _criterion(measurement), measurement.question.since.timestamp()
+    # Of what is watched, windows that are over are not read again.
+    over = int(max(0.0, now - since) // criterion.window) if criterion.watched else 0
+    return replace(Trial.at(since + over * criterion.window, criterion), windows=over)
 
 
 def _set(trial: Trial) -> Fold:
@@ -229,12 +233,13 @@ class PrometheusQueries:
         self, namespace: str, measurement: Measurement, poll: Poll, now: datetime, of_one: asyncio.Semaphore
     ) -> Polled | str:
         query = poll.query
-        if not measurement.new:
+        new, stable = (_named(poll, side) for side in (measurement.new, measurement.stable))
+        if not new:
             return "the new version has no ready group to ask about"
         places = Places(
             namespace,
-            tuple(each.pod for each in measurement.new),
-            tuple(each.pod for each in measurement.stable),
+            new,
+            stable,
             max(int(now.timestamp() - poll.began), 1),
             query.prometheus.pod_label,
         )
@@ -242,7 +247,7 @@ class PrometheusQueries:
         try:
             value = confined(expanded(query.value, places), matchers)
             samples = confined(expanded(query.samples, places), matchers) if query.samples else ""
-            if names_stable(query.value + query.samples) and not measurement.stable:
+            if names_stable(query.value + query.samples) and not stable:
                 return "the stable version has no ready group to compare with"
             async with of_one, self._at_once:
                 number = await self._client.number(namespace, query.prometheus, value, now)
@@ -250,6 +255,16 @@ class PrometheusQueries:
         except (NotPromQL, Unanswered) as error:
             return str(error)
         return Polled(number, count, value)
+
+
+def _named(poll: Poll, side: Sequence[Endpoint]) -> tuple[str, ...]:
+    """Pods of a version. In a window that is watched only those that were ready when it began: what a pod of the same
+    name did before is the other version's.
+    """
+    if not poll.query.watched:
+        return tuple(each.pod for each in side)
+    known = ((each.pod, each.ready_since) for each in side)
+    return tuple(pod for pod, ready in known if ready is not None and ready.timestamp() <= poll.began)
 
 
 def _poll(measurement: Measurement, query: Query, before: Answered | None, now: float) -> Poll:

@@ -4,7 +4,8 @@ scrape reads every Rollout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
@@ -174,6 +175,17 @@ class Status(Struct, frozen=True):
         return next((each.last_transition_time for each in found), None)
 
 
+def _seen(
+    kind: type[PlannedGate], plan: Iterable[dict[str, Any]], known: Iterable[GateSeen]
+) -> Iterator[tuple[PlannedGate, GateSeen]]:
+    planned = {gate.get("name"): gate for gate in plan}
+    for each in known:
+        # What this version does not know of a gate takes no other series away.
+        with suppress(ValueError):
+            if each.name in planned:
+                yield kind.model_validate(planned[each.name]), each
+
+
 class Glance(Struct, frozen=True):
     """One Rollout."""
 
@@ -202,14 +214,9 @@ class Glance(Struct, frozen=True):
         """The gates that the release has begun, each with what the plan says of it; none that the plan has no more."""
         steps, index = self.style.steps if self.style else (), self.status.sub.current_step_index
         asked = steps[index - 1].gates or () if 1 <= index <= len(steps) else ()
-        planned = {gate.get("name"): gate for gate in asked}
-        for each in self.status.gates:
-            if each.name in planned:
-                yield StepGate.model_validate(planned[each.name]), each
-        watched = {gate.get("name"): gate for gate in (self.style.gates if self.style else None) or ()}
-        for each in self.status.release_gates:
-            if each.name in watched:
-                yield ReleaseGate.model_validate(watched[each.name]), each
+        watched = (self.style.gates if self.style else None) or ()
+        yield from _seen(StepGate, asked, self.status.gates)
+        yield from _seen(ReleaseGate, watched, self.status.release_gates)
 
     @property
     def router(self) -> str:

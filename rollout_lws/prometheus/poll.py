@@ -86,7 +86,7 @@ class Poll:
         trouble = answer if isinstance(answer, str) else self._wrong(answer)
         if trouble:
             unread = (self.unread or Unread(now, trouble, now)).after(now, trouble)
-            return replace(self, last=now, trouble=trouble, unread=unread)
+            return replace(self, last=now, trouble=trouble, unread=unread)._begun_anew()
         assert isinstance(answer, Polled)
         return replace(self, last=now, answer=answer, trouble="", unread=None)._looked()._watched()
 
@@ -100,6 +100,11 @@ class Poll:
             return self
         return replace(self, began=self.last, looked=0, verdict=None, windows=self.windows + 1)
 
+    def _begun_anew(self) -> Poll:
+        """A window that is watched does not wait for an answer when its time is over: pods come and go meanwhile."""
+        over = self.query.watched and self.last - self.began >= self.query.window
+        return replace(self, began=self.last, looked=0) if over else self
+
     @property
     def _asked(self) -> Query:
         """What this window is asked: of many, each has its part of the error."""
@@ -109,8 +114,12 @@ class Poll:
 
     @property
     def lasting(self) -> str:
-        """Why there has been no answer for a while, in words that stay; "" if there was one."""
-        return self.unread.lasting if self.unread is not None else ""
+        """Why there has been no answer for a while, in words that stay; "" if there was one. Of what is watched, for a
+        window: in the first minutes of each a query may have none.
+        """
+        if self.unread is None or (self.query.watched and self.last - self.unread.since < self.query.window):
+            return ""
+        return self.unread.lasting
 
     def _wrong(self, answer: Polled) -> str:
         if not isfinite(answer.value):

@@ -301,3 +301,23 @@ def test_a_gauge_that_is_watched_fails_in_a_later_window() -> None:
     for number in range(60):
         trial = trial.after(number * ROUND, {"a": busy(2.0 if number < 30 else 20.0)}, {})
     assert trial.verdict is Verdict.FAILED
+
+
+def test_a_pod_that_cannot_be_read_keeps_no_window_open() -> None:
+    """An hour in which all is well must not hide what comes after it."""
+    trial, broken = Trial.at(0.0, WATCHED), Trouble("it answers 503")
+    for number in range(240):
+        trial = trial.after(number * ROUND, {"a": fast(number), "b": broken}, {})
+    assert trial.windows > 5
+    assert trial.lost is not None
+    for number in range(240, 280):
+        slow = Histogram(EDGES, (59 * 240, 0, 240 + 60 * (number - 239), 0))
+        trial = trial.after(number * ROUND, {"a": slow, "b": broken}, {})
+    assert trial.verdict is Verdict.FAILED
+
+
+def test_a_gauge_of_which_a_pod_cannot_be_read_is_watched_on_without_a_verdict() -> None:
+    trial, broken = Trial.at(0.0, replace(QUEUE, watched=True)), Trouble("it answers 503")
+    for number in range(100):
+        trial = trial.after(number * ROUND, {"a": busy(20.0), "b": broken}, {})
+    assert (trial.verdict, trial.windows > 2) == (None, True)

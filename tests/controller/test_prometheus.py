@@ -276,6 +276,23 @@ async def test_a_query_is_asked_of_the_new_pods_in_the_namespace(server: Server)
     assert server.asked[0]["query"] == 'sum(x{cluster="eu",namespace="prod",namespace="prod",pod=~"llama-0|llama-1"})'
 
 
+async def test_what_is_watched_is_asked_of_pods_that_were_ready_when_the_window_began(server: Server) -> None:
+    """The other's name had a pod of the stable version a minute ago, whose errors are not the new version's."""
+    query = Query(Prometheus(), "sum(increase(x{{{new}}}[{{window}}]))", limit=2.0, window=300.0, watched=True)
+    since = NOW - timedelta(seconds=750)
+    pods = (
+        Endpoint("a", "llama-0", "10.0.0.7", 8000, "/metrics", since),
+        Endpoint("b", "llama-3", "10.0.0.8", 8000, "/metrics", NOW - timedelta(seconds=60)),
+    )
+    async with asking(server) as client:
+        asked = Measurement(Question("g", since, query), pods)
+        folds = await PrometheusQueries(client, _Clock(), 15.0, confine=True).round("prod", (asked,), {})
+        poll = folds[asked.question](None, NOW.timestamp())
+    assert isinstance(poll, Poll)
+    assert poll.windows == 2
+    assert server.asked[0]["query"] == 'sum(increase(x{namespace="prod",namespace="prod",pod=~"llama-0"}[2m30s]))'
+
+
 async def test_queries_may_be_let_out_of_the_namespace(server: Server) -> None:
     await polled(server, Query(Prometheus(), "x", limit=2.0), "llama-0", confine=False)
     assert server.asked[0]["query"] == "x"

@@ -113,3 +113,13 @@ def test_a_version_at_its_limit_fails_at_one_look_about_as_rarely_as_the_look_ma
     fewest = next(bad for bad in range(samples) if fails(bad))
     exactly = [comb(samples, bad) * limit**bad * (1 - limit) ** (samples - bad) for bad in range(fewest)]
     assert 1 - sum(exactly) <= 1.4 * to_fail(query.confidence)
+
+
+def test_a_window_that_has_no_answer_ends_all_the_same_and_is_told_of_once_it_has_lasted() -> None:
+    poll = polled(replace(PLAIN, watched=True), *["no result"] * 4)
+    assert (poll.began, poll.windows) == (60.0, 0)
+    assert poll.lasting == ""
+    poll = polled(replace(PLAIN, watched=True, window=300.0), *[*["no result"] * 8, Polled(0.1)] * 4)
+    assert poll.lasting == ""
+    poll = polled(replace(PLAIN, watched=True, window=300.0), *["no result"] * 40)
+    assert poll.lasting == "no result"

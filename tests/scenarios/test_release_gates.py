@@ -15,6 +15,7 @@ from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.model_servers import PREFIX
 from tests.scenarios.measured import SLOW, WELL, MeasuredWorld
 from tests.scenarios.names import NAMESPACE
+from tests.scenarios.routed import create_route, routing
 from tests.scenarios.stories import CANARY, assert_clean
 from tests.scenarios.told import tells
 
@@ -38,15 +39,26 @@ async def world() -> AsyncIterator[MeasuredWorld]:
 
 
 async def released(
-    world: MeasuredWorld, version: Mapping[str, str], *gates: dict[str, Any], pause: Any = None, **strategy: Any
+    world: MeasuredWorld,
+    version: Mapping[str, str],
+    *gates: dict[str, Any],
+    pause: Any = None,
+    steps: int = 2,
+    share: str = "",
+    replicas: int = 4,
+    **strategy: Any,
 ) -> None:
-    """A first step of one group, and a last one; the release has begun."""
-    world.create_workload()
+    """Steps of one group, of two, and so on, and a last one of all unless there is one only; the release has begun."""
+    world.create_workload(replicas=replicas)
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": world.serve(WELL)}})
     style = "blueGreen" if "blueGreen" in strategy else "canary"
     given = {style: {**strategy.pop(style, {}), "gates": deepcopy(list(gates))}}
-    first = {"replicas": 1, "pause": {"duration": 0} if pause is None else pause}
-    world.create_rollout(first, {"replicas": "100%", "pause": {"duration": 0}}, **given, **strategy)
+    ends = {"duration": 0} if pause is None else pause
+    routed = {"traffic": share} if share else {}
+    plan = [{"replicas": number, "pause": ends, **routed} for number in range(1, max(2, steps))]
+    if steps > 1:
+        plan.append({"replicas": "100%", "pause": {"duration": 0}, **routed})
+    world.create_rollout(*plan, **given, **strategy)
     await world.rest()
     world.start_controller()
     await world.until_state("Healthy")
@@ -204,6 +216,101 @@ async def test_what_is_compared_ends_with_stables_requests(world: MeasuredWorld)
     await world.until(lambda: "finishedAt" in gate(world, "compared"), seconds=7200)
     assert "result" not in gate(world, "compared")
     assert gate(world, "compared")["message"].startswith("the stable version takes no requests any more")
+
+
+async def test_what_is_compared_is_watched_while_stable_has_requests_by_the_route(world: MeasuredWorld) -> None:
+    create_route(world)
+    plan = {"trafficRoutings": routing()}
+    await released(world, SLOW, COMPARED, pause={}, share="20%", onFailure="Abort", canary=plan)
+    await world.until_state("Aborted", 3600)
+    assert gate(world, "compared")["result"] == "Failed"
+
+
+@pytest.mark.parametrize("capacity", ["InPlace", "Surge"])
+async def test_a_retry_of_a_promotion_watches_a_version_that_is_still_bad(world: MeasuredWorld, capacity: str) -> None:
+    create_route(world)
+    plan = {"capacity": capacity, "trafficRoutings": routing()}
+    await released(world, WELL, FIRST_TOKEN, share="auto", steps=1, canary=plan)
+    await world.until(lambda: world.status.get("finalising", {}).get("task") == "Promote", seconds=3600)
+    slow_down(world, world.name)
+    await world.until_state("Stalled", 3600)
+    world.request("Retry")
+    await world.until(lambda: "result" not in gate(world))
+    slow_down(world, world.name)
+    await world.until_state("Stalled", 3600)
+    assert set(world.groups().values()) != {"v2"}
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+@IN_ALL_STYLES
+async def test_a_promotion_whose_gate_fails_with_its_last_group_neither_completes_nor_wavers(
+    world: MeasuredWorld, style: dict[str, Any], replicas: int
+) -> None:
+    await released(world, WELL, FIRST_TOKEN, steps=1, replicas=replicas, onFailure="Abort", **style)
+    await world.until(lambda: world.status.get("finalising", {}).get("task") == "Promote", seconds=3600)
+    while world.state not in ("Aborted", "Healthy"):
+        slow_down(world)
+        slow_down(world, world.name)
+        await world.sleep(15)
+    assert world.state == "Aborted"
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(replicas), "v1")
+    reasons = [event.reason for event in world.events]
+    assert (reasons.count("Promoting"), reasons.count("RollingBack")) == (1, 1)
+
+
+async def in_promotion_of_its_last_group(world: MeasuredWorld) -> None:
+    await released(world, WELL, FIRST_TOKEN)
+    await world.until(lambda: list(world.groups().values()).count("v2") == 3, seconds=3600)
+    await world.until(lambda: world.groups().get(0) == "v2!", seconds=600)
+    slow_down(world)
+    slow_down(world, world.name)
+    await world.until_state("Stalled", 600)
+
+
+async def test_a_promotion_that_failed_is_taken_back_while_its_last_group_is_on_its_way(world: MeasuredWorld) -> None:
+    await in_promotion_of_its_last_group(world)
+    world.request("Abort")
+    await world.until_state("Aborted", 7200)
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+
+
+async def test_a_promotion_that_failed_says_so_where_its_last_group_has_come(world: MeasuredWorld) -> None:
+    await in_promotion_of_its_last_group(world)
+    await world.until_state("Healthy", 600)
+    told = next(event for event in world.events if event.reason == "Promoted")
+    assert "although it failed when the last of them was on its way: gate first-token: p95" in told.note
+    assert told.type == "Warning"
+
+
+async def test_a_full_promotion_that_waits_passes_no_gate_by_before_it_goes_on(world: MeasuredWorld) -> None:
+    await released(world, WELL, FIRST_TOKEN, pause={}, onFailure="Abort")
+    await world.until_state("AwaitingApproval")
+    world.request("Pause")
+    await world.until_state("Paused")
+    world.request("PromoteFull", by="ann")
+    slow_down(world)
+    await world.until(lambda: gate(world).get("result") == "Failed", seconds=1200)
+    assert world.state == "Paused"
+    assert "requestedAction" in world.status
+    world.request("Resume")
+    await world.until_state("Aborted", 600)
+
+
+async def test_a_jump_back_gives_a_version_that_failed_fewer_requests_and_watches_it_again(
+    world: MeasuredWorld,
+) -> None:
+    await released(world, WELL, FIRST_TOKEN, pause={}, steps=3)
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval", seconds=600)
+    slow_down(world)
+    await world.until_state("Stalled", 600)
+    world.request("Jump", toStep=1)
+    await world.until(lambda: world.status["currentStepIndex"] == 1 and len(world.groups(CANARY)) == 1)
+    await world.until_state("Stalled", 1200)
+    assert gate(world)["result"] == "Failed"
 
 
 async def test_a_gate_that_is_edited_is_watched_anew(world: MeasuredWorld) -> None:

@@ -10,20 +10,21 @@ from functools import reduce
 
 from rollout_lws.api import GateRecord, GateResult, PlannedGate
 from rollout_lws.api.base import with_fields
-from rollout_lws.capacity.weights import MOST
 from rollout_lws.rollout.decision import Wanted
-from rollout_lws.rollout.draft import Advance, Draft
-from rollout_lws.rollout.gates.base import Failed, aborts
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.base import Failed
 from rollout_lws.rollout.gates.kinds.kind import Ended, Running
 from rollout_lws.rollout.gates.kinds.table import kind_of
 from rollout_lws.rollout.gates.records import end_of
 from rollout_lws.rollout.gates.telling import named, sentence, tell, way_on
 from rollout_lws.rollout.metrics_endpoints import metrics_of_stable
-from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing.weights import carries, settings, weight_of
 from rollout_lws.rollout.state import InSteps, Promoting
 from rollout_lws.rollout.step_plan import gate_hash
 
+#: The weight with which all requests go to the new version.
+_ALL = 100
 _COMPARED_NO_MORE = "the stable version takes no requests any more, so that there is nothing to compare with"
 
 
@@ -34,7 +35,9 @@ def _planned(d: Draft) -> tuple[PlannedGate, ...]:
 
 
 def follow(d: Draft) -> Draft:
-    """Begins them with the first requests, and records the results that are there now; nothing is acted on."""
+    """Begins them with the first requests, or the promotion, and records the results that are there now; nothing is
+    acted on.
+    """
     asked = _planned(d)
     if not asked:
         return d.set(release_gates=())
@@ -43,8 +46,6 @@ def follow(d: Draft) -> Draft:
     before = tuple(_record(d, gate) for gate in asked)
     after = tuple(_judged(d, gate, record) for gate, record in zip(asked, before, strict=True))
     d = d.set(release_gates=after)
-    if isinstance(d.intent, Advance):
-        d = _passed_by(d)
     return reduce(tell, (now for then, now in zip(before, after, strict=True) if then.result != now.result), d)
 
 
@@ -63,15 +64,14 @@ def failed(d: Draft) -> Failed | None:
     return Failed(Reason.GATE_FAILED, sentence(found), way_on(d, found)) if found is not None else None
 
 
-def takes_back(d: Draft) -> tuple[Ending, str] | None:
-    """Why a promotion must not continue, if one of them has failed and the release goes back by itself."""
-    found = failed(d)
-    return (Ending.ABORTED, found.message) if found is not None and aborts(d) and not d.paused else None
-
-
 def again(d: Draft) -> Draft:
-    """Has those that have failed watched again."""
-    return d.set(release_gates=tuple(each for each in d.status.release_gates if each.result is not GateResult.FAILED))
+    """Has those that have failed watched again, from now on."""
+
+    def anew(each: GateRecord) -> GateRecord:
+        failed = each.result is GateResult.FAILED
+        return GateRecord(name=each.name, hash=each.hash, since=d.now) if failed else each
+
+    return d.set(release_gates=tuple(anew(each) for each in d.status.release_gates))
 
 
 def current(d: Draft, name: str) -> GateRecord | None:
@@ -83,10 +83,10 @@ def current(d: Draft, name: str) -> GateRecord | None:
 
 
 def _gets_requests(d: Draft) -> bool:
-    """Whether requests may reach the new version: a share of it is routed, or its groups are behind the user's own
-    Service.
+    """Whether requests may reach the new version: a share of it is routed, its groups are behind the user's own
+    Service, or groups of the stable LWS are of it.
     """
-    return d.new_ready > 0 and (settings(d) is None or carries(d))
+    return isinstance(d.state, Promoting) or (d.new_ready > 0 and (settings(d) is None or carries(d)))
 
 
 def _known(d: Draft, gate: PlannedGate) -> GateRecord | None:
@@ -97,7 +97,7 @@ def _known(d: Draft, gate: PlannedGate) -> GateRecord | None:
 
 def _record(d: Draft, gate: PlannedGate) -> GateRecord:
     known = _known(d, gate)
-    if known is not None and known.since is not None:
+    if known is not None and known.since is not None and not _compares_again(d, known):
         return known
     return GateRecord(name=gate.name, hash=gate_hash(gate, d.o.rollout.spec.strategy.source), since=d.now)
 
@@ -116,15 +116,20 @@ def _judged(d: Draft, gate: PlannedGate, record: GateRecord) -> GateRecord:
             return with_fields(record, **ended, **judged.shown)
 
 
+def _compares_again(d: Draft, record: GateRecord) -> bool:
+    """Whether it had nothing to compare with, and has now."""
+    return record.finished_at is not None and record.result is None and not _stable_is_left(d)
+
+
 def _stable_is_left(d: Draft) -> bool:
     """Whether the stable version takes no requests any more."""
     record = d.status.traffic
-    if record is not None and settings(d) is not None and weight_of(record.applied) >= MOST:
+    if record is not None and settings(d) is not None and weight_of(record.applied) == _ALL:
         return True
     return isinstance(d.state, Promoting) and not metrics_of_stable(d)
 
 
-def _passed_by(d: Draft) -> Draft:
+def passed_by(d: Draft) -> Draft:
     """A user goes on without those that have failed; the action is on record with its actor."""
     left = [each.name for each in d.status.release_gates if each.result is GateResult.FAILED]
     if not left:

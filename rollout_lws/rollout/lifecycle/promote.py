@@ -11,7 +11,7 @@ from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETU
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import release
-from rollout_lws.rollout.gates.base import Failed
+from rollout_lws.rollout.gates.base import Failed, aborts
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.groups.scaling import partition_update, record_window, scale_new, worn_out
@@ -34,22 +34,24 @@ def promote(d: Draft) -> Draft:
     if d.replicas == 0:
         return at_zero(d)
     revision, own = d.sub.new_revision, partition_update(d)
-    if _is_new(d, own, revision):
+    d = release.follow(d)
+    failure = release.failed(d) if own.go_back(d.stable_revision).blocked != POINT_OF_NO_RETURN else None
+    if _is_new(d, own, revision) and failure is None:
         return _became_stable(actions.refuse_abort(d, actions.PROMOTED_ALREADY), revision)
     stands = frozen(d, own)
     if stands is not None:
         return stands
-    d = release.follow(d)
-    turned = turned_round(d) or release.takes_back(d)
-    if turned is not None and not _past_return(d, own):
+    turned = turned_round(d)
+    if failure is not None and turned is None and aborts(d) and not d.paused:
+        turned = Ending.ABORTED, failure.message
+    if turned is not None and (failure is not None or not _past_return(d, own)):
         d = record_ending(d, *turned)
         from_steps = d.capacity.one_workload and not has_no_weight(d)
         return d.enter(RollingBack(turned[0], promotion=not from_steps))
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = _follow_canary(d)
-    failure = release.failed(d)
-    if failure is not None and not d.paused and not _past_return(d, own):
+    if failure is not None and not d.paused:
         return _stops(d, own, failure)
     d = report_unmanaged(d)
     d, growing = _grows(d)
@@ -158,4 +160,7 @@ def _became_stable(d: Draft, revision: str) -> Draft:
     d = d.enter(CleaningUp(Ending.SUCCESS))
     whole = partition_update(d).all_are(revision)
     how = f"all {d.replicas} groups are new and ready" if whole else "every group is new, but not all are ready"
-    return d.event(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)
+    bad = release.failed(d)
+    # Once every group is new no window is left to close, and LWS goes back to no other revision.
+    how += f", although it failed when the last of them was on its way: {bad.message}" if bad is not None else ""
+    return d.event(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole or bad is not None)

@@ -8,6 +8,7 @@ from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, SummaryState
 from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.scaling import partition_update
@@ -113,7 +114,7 @@ def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: Capac
             )
         return d.enter(CleaningUp(state.ending))
     d = d.take(result)
-    if result.blocked == LAST_SERVING and not state.promotion:
+    if result.blocked == LAST_SERVING and (not state.promotion or release.failed(d) is not None):
         # The group's version is no longer wanted; it stays only while it is the only one that serves.
         if passed is not None and state.ending in (Ending.DELETED, Ending.DISABLED):
             return d.stalled(passed[0], result.message, goes_on=True)

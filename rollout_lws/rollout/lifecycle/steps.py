@@ -72,8 +72,9 @@ def run(d: Draft) -> Draft:
         d, _ = route.keep(selector_pinning.keep_pinned(d))
         return stays_paused(records.halt(d))
     d = records.go_on(d)
+    d = _jump(_edited_plan(d))
     failure = release.failed(d)
-    if failure is not None:
+    if failure is not None and not isinstance(d.intent, Advance):
         d = close_window(_with(d, step_batch(d)))
         d, _ = route.keep(selector_pinning.keep_pinned(d))
         return _failed(d, failure)
@@ -82,7 +83,7 @@ def run(d: Draft) -> Draft:
         return _without_record(d, record).reconciling(
             Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
         )
-    return batch_release.begin(_advance(_jump(_edited_plan(d))))
+    return batch_release.begin(_advance(d))
 
 
 def _follow_release(d: Draft) -> Draft:
@@ -133,7 +134,8 @@ def _jump(d: Draft) -> Draft:
         return d.set_sub(next_step_index=own)
     if asked > index and not ready_without_restarting(d, step_batch(d)):
         return d
-    d = passed_by(d) if asked > index else d
+    # Forward without gates that have not passed; back, and those of the release are watched again.
+    d = release.passed_by(passed_by(d)) if asked > index else release.again(d)
     d = d.event(EventReason.STEP_CHANGED, f"jump from step {index} to step {asked}")
     return _enter(d, asked)
 
@@ -174,6 +176,7 @@ def _advance(d: Draft) -> Draft:
             case Failed():
                 return _failed(d, answer)
             case Passed():
+                d = release.passed_by(d) if isinstance(d.intent, Advance) else d
                 d = actions.step_left(d)
             case unknown:
                 assert_never(unknown)

@@ -70,7 +70,8 @@ def _awaited(case: Case, gates: list[PlannedGate]) -> dict[str, GateResult | Non
     if not case.is_on:
         return {}
     results = {name: record.result for (name, _), record in known_records(case.d).items()}
-    names = (gate.name for gate in planned(case.d) if gate in gates)
+    watched = {each.name: each for each in case.d.status.release_gates if each.finished_at is None}
+    names = (gate.name for gate in gates if gate in planned(case.d) or gate.name in watched)
     return {name: results.get(name) for name in names if results.get(name) not in _SETTLED}
 
 

@@ -83,6 +83,14 @@ class PrometheusClient:
         self._default = default
         self._given = token
         self._session: aiohttp.ClientSession | None = None
+        self._ahead: dict[str, float] = {}
+
+    def ahead(self, prometheus: Prometheus) -> float:
+        """Seconds by which the server's clock was ahead of ours at its last answer, rounded up; 0 if it was not.
+
+        What it stamps may have been scraped so much earlier.
+        """
+        return self._ahead.get(prometheus.address or self._default, 0.0)
 
     async def samples(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
         """The series of a range of samples. Raises Unanswered."""
@@ -128,7 +136,7 @@ class PrometheusClient:
                     raise Unanswered(f"{address} answered {response.status}: name where it leads")
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise Unanswered(f"{address} answered compressed, which was not asked for")
-                _same_time(address, response.headers.get("date", ""), self._clock.now())
+                self._ahead[address] = _ahead(address, response.headers.get("date", ""), self._clock.now())
                 body = await whole(response.content, LONGEST)
         except TooLong as error:
             raise TooMuch(f"{address} answered {error}") from error
@@ -221,10 +229,12 @@ def _labels(metric: dict[str, str]) -> str:
     return "{" + ", ".join(f"{name}={value}" for name, value in sorted(metric.items())[:4]) + "}"
 
 
-def _same_time(address: str, told: str, now: datetime) -> None:
+def _ahead(address: str, told: str, now: datetime) -> float:
+    """Seconds by which the clock that ``told`` is ahead; it tells whole ones. Unanswered if it is too far from ours."""
     try:
         apart = (parsedate_to_datetime(told) - now).total_seconds()
     except (TypeError, ValueError):
-        return
+        return 0.0
     if abs(apart) > SKEW:
         raise Unanswered(f"the clock of {address} is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} ours")
+    return apart + 1 if apart > 0 else 0.0

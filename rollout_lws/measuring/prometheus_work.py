@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from rollout_lws.analysis.idling import Heard, Idle, Idling, Told
@@ -61,6 +62,9 @@ class PrometheusWork:
                 found = await self._client.samples(namespace, stored.prometheus, query, now)
         except Unanswered as error:
             return {pod.uid: Trouble(str(error)) for pod in pods}
+        # Stamped by a clock that is ahead, a sample of before the grace period would look like one of after it.
+        ahead = self._client.ahead(stored.prometheus)
+        pods = [replace(pod, since=pod.since + ahead) for pod in pods]
         known = scrapes(stored.prometheus, found, {each.pod: each.address for each in measurement.new})
         heard: Mapping[str, Heard] = before.pods if isinstance(before, Idling) else {}
         return {

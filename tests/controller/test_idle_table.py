@@ -73,18 +73,23 @@ TABLE: Mapping[str, tuple[Callable[[int], Answer], Goes, Goes]] = {
 
 
 class _Down(Scraped):
-    """Answers no more from a second on, and has samples only so many seconds ``late``."""
+    """Answers no more from a second on, has samples only so many seconds ``late``, and a clock that is ``ahead``."""
 
-    def __init__(self, pods: Pods, clock: LoopClock, second: float, late: float) -> None:
+    def __init__(self, pods: Pods, clock: LoopClock, second: float, late: float, ahead: float = 0.0) -> None:
         super().__init__(pods, clock)
-        self._second, self._late = second, late
+        self._second, self._late, self._ahead = second, late, ahead
+
+    def ahead(self, _prometheus: Prometheus) -> float:
+        return self._ahead
 
     async def samples(self, namespace: str, prometheus: Prometheus, query: str, at: datetime) -> list[Series]:
         if (at - ORIGIN).total_seconds() >= self._second:
             raise Unanswered("http://prometheus: no answer in 10 s")
         there = await super().samples(namespace, prometheus, query, at)
         until = at.timestamp() - self._late
-        points = ((each, tuple(point for point in each.points if point[0] <= until)) for each in there)
+        points = (
+            (each, tuple((time + self._ahead, value) for time, value in each.points if time <= until)) for each in there
+        )
         return [replace(each, points=left) for each, left in points if left]
 
 
@@ -124,8 +129,10 @@ async def test_a_pod_goes_when_it_says_twice_that_it_is_idle(name: str) -> None:
     assert await goes(PodWork(ProxyScraper(Client(pods))), Idle()) == by_pods
 
 
-async def by_prometheus(told: Callable[[int], Answer], down: float = LONGEST * 2, late: float = 0.0) -> Goes:
-    scraped = _Down(Pods(Row(one(told), Verdict.PASSED)), LoopClock(ORIGIN), down, late)
+async def by_prometheus(
+    told: Callable[[int], Answer], down: float = LONGEST * 2, late: float = 0.0, ahead: float = 0.0
+) -> Goes:
+    scraped = _Down(Pods(Row(one(told), Verdict.PASSED)), LoopClock(ORIGIN), down, late, ahead)
     try:
         client = cast(PrometheusClient, scraped)
         return await goes(PrometheusWork(client, LoopClock(ORIGIN)), Stored(Idle(), Prometheus()))
@@ -164,3 +171,8 @@ async def test_samples_that_come_late_neither_cut_a_stream_nor_are_waited_for_fo
     late: float, told: Answer, expected: Goes
 ) -> None:
     assert await by_prometheus(lambda _: told, late=late) == expected
+
+
+async def test_zeros_of_before_the_drain_are_none_whatever_a_clock_that_is_ahead_has_stamped_them_with() -> None:
+    assert await by_prometheus(then(IDLE, 3, BUSY), ahead=25.0) == NEVER
+    assert (await by_prometheus(lambda _: IDLE, ahead=25.0)).idle

@@ -152,6 +152,11 @@ class Trial:
         # At most as many requests count as there were, which is known without a look.
         if counted.samples < self.criterion.min_samples or not now._is_due(counted.samples, counted.needed):
             return now
+        if looks.is_last(self.looked) and not (self._complete or self.criterion.watched):
+            # The last look waits until every pod can be read, since the others' figures do not speak for it: looking at
+            # each scrape meanwhile would be many looks. A window that is watched waits for none: it would grow, and
+            # hide what comes late in it.
+            return now
         seen = self._look()
         # A version that changes within a window makes its requests unlike each other, and worth few: nothing that is
         # watched has to pass, so that a window which tells little ends, and the next one tells what the version is now.
@@ -162,10 +167,7 @@ class Trial:
             return replace(now, looked=self.looked + 1, verdict=Verdict.FAILED, figures=seen.figures)
         if not looks.is_last(self.looked):
             return replace(now, looked=self.looked + 1, figures=seen.figures)
-        # The last look waits until every pod can be read: the others' figures do not speak for it. A window that is
-        # watched waits for none: it would grow, and hide what comes late in it.
-        settles = self._complete or self.criterion.watched
-        return now._settled(seen) if settles else replace(now, figures=seen.figures)
+        return now._settled(seen)
 
     def _is_due(self, requests: float, needed: int | None) -> bool:
         planned = needed if needed is not None else self.criterion.min_samples

@@ -321,3 +321,16 @@ def test_a_gauge_of_which_a_pod_cannot_be_read_is_watched_on_without_a_verdict()
     for number in range(100):
         trial = trial.after(number * ROUND, {"a": busy(20.0), "b": broken}, {})
     assert (trial.verdict, trial.windows > 2) == (None, True)
+
+
+def test_while_a_pod_cannot_be_read_the_last_look_is_not_taken_again_and_again() -> None:
+    """Only what is there when the time is over, or when it can be read again, decides."""
+    broken = Trouble("it answers 503")
+    trial = Trial.at(0.0, FIRST)
+    for number in range(30):
+        trial = trial.after(number * ROUND, {"a": fast(number), "b": broken}, {})
+    assert (trial.verdict, trial.looked) == (None, looks.LOOKS - 1)
+    unlucky = Histogram(EDGES, (59 * 29, 0, 29 + 1200, 0))
+    trial = trial.after(31 * ROUND, {"a": unlucky, "b": broken}, {})
+    assert trial.verdict is None
+    assert trial.ended().verdict is Verdict.FAILED

@@ -1,9 +1,10 @@
-"""What is said of gates: Events of their results, and how a release goes on."""
+"""What is said of gates: Events of their results, and how a release goes on or waits."""
 
 from __future__ import annotations
 
 from rollout_lws.api import GateRecord, GateResult
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates.base import Failed
 from rollout_lws.rollout.gates.records import end_of
 from rollout_lws.rollout.reasons import EventReason
 
@@ -29,6 +30,12 @@ def sentence(record: GateRecord) -> str:
 def way_on(d: Draft, record: GateRecord) -> str:
     """How the release goes on although the gate has not passed."""
     return f"to measure it again: {d.command('retry')}; to pass it by hand: {d.command('skip', record.name)}"
+
+
+def waits(d: Draft, failure: Failed, what: str) -> Draft:
+    """Verdict Stalled: ``what`` waits for a user, who is told how it goes on, and how it goes back."""
+    why, back = failure.message.rstrip("."), d.command("abort")
+    return d.stalled(failure.reason, f"{why}. The {what} waits, {failure.way_on}; to go back: {back}")
 
 
 def named(names: list[str]) -> str:

@@ -12,6 +12,7 @@ from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.gates.base import Failed, aborts
+from rollout_lws.rollout.gates.telling import waits
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.groups.scaling import partition_update, record_window, scale_new, worn_out
@@ -35,7 +36,10 @@ def promote(d: Draft) -> Draft:
         return at_zero(d)
     revision, own = d.sub.new_revision, partition_update(d)
     d = release.follow(d)
-    failure = release.failed(d) if own.go_back(d.stable_revision).blocked != POINT_OF_NO_RETURN else None
+    failure = release.failed(d)
+    if failure is not None and own.go_back(d.stable_revision).blocked == POINT_OF_NO_RETURN:
+        # Nothing is left to stop.
+        failure = None
     if _is_new(d, own, revision) and failure is None:
         return _became_stable(actions.refuse_abort(d, actions.PROMOTED_ALREADY), revision)
     stands = frozen(d, own)
@@ -98,9 +102,7 @@ def promote(d: Draft) -> Draft:
 def _stops(d: Draft, own: PartitionUpdate, failure: Failed) -> Draft:
     """Updates no further group after a gate of the release has failed."""
     d = traffic_shift.protect(d)
-    d = d.write(own.close("a gate of the release has failed"))
-    why, back = failure.message.rstrip("."), d.command("abort")
-    return d.stalled(failure.reason, f"{why}. The promotion waits, {failure.way_on}; to go back: {back}")
+    return waits(d.write(own.close("a gate of the release has failed")), failure, "promotion")
 
 
 def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:

@@ -17,6 +17,7 @@ from rollout_lws.rollout.gates import records, release, table
 from rollout_lws.rollout.gates.analysis import passed_by
 from rollout_lws.rollout.gates.base import CurrentStep, Failed, Passed, Waiting, aborts
 from rollout_lws.rollout.gates.capacity import ready_without_restarting, step_batch
+from rollout_lws.rollout.gates.telling import waits
 from rollout_lws.rollout.groups.crash_loops import await_quiet, remember_leaders
 from rollout_lws.rollout.groups.scaling import close_window, leaving, scale_new
 from rollout_lws.rollout.lifecycle import actions, finalize
@@ -215,5 +216,4 @@ def _failed(d: Draft, answer: Failed) -> Draft:
     """Rolls back, or reports and waits for the user, as ``onFailure`` says."""
     if aborts(d):
         return finalize.run(begin_rollback(d, Ending.ABORTED, answer.message))
-    why, back = answer.message.rstrip("."), d.command("abort")
-    return d.stalled(answer.reason, f"{why}. The release waits, {answer.way_on}; to go back: {back}")
+    return waits(d, answer, "release")

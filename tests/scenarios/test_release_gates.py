@@ -81,6 +81,17 @@ def slow_down(world: MeasuredWorld, workload: str = CANARY, seconds: str = "0.9"
         world.patch(PODS, pod["metadata"]["name"], changed)
 
 
+async def slowed_down_until_it_ends(world: MeasuredWorld) -> None:
+    """All pods are slow, also those that come meanwhile; for two hours at most."""
+    for _ in range(480):
+        if world.state in ("Aborted", "Healthy"):
+            return
+        slow_down(world)
+        slow_down(world, world.name)
+        await world.sleep(15)
+    raise AssertionError(f"comes to no end\n{world.describe()}")
+
+
 @IN_ALL_STYLES
 async def test_a_good_version_is_promoted_and_the_gate_has_no_result(
     world: MeasuredWorld, style: dict[str, Any]
@@ -122,10 +133,7 @@ async def test_a_version_that_turns_slow_after_its_first_step_goes_back(
 ) -> None:
     await released(world, WELL, FIRST_TOKEN, onFailure="Abort", **style)
     await world.until(lambda: world.status["currentStepIndex"] == 2, seconds=3600)
-    while world.state not in ("Aborted", "Healthy"):
-        slow_down(world)
-        slow_down(world, world.name)
-        await world.sleep(15)
+    await slowed_down_until_it_ends(world)
     assert world.state == "Aborted"
     await world.rest()
     assert world.groups() == dict.fromkeys(range(4), "v1")
@@ -248,10 +256,7 @@ async def test_a_promotion_whose_gate_fails_with_its_last_group_neither_complete
 ) -> None:
     await released(world, WELL, FIRST_TOKEN, steps=1, replicas=replicas, onFailure="Abort", **style)
     await world.until(lambda: world.status.get("finalising", {}).get("task") == "Promote", seconds=3600)
-    while world.state not in ("Aborted", "Healthy"):
-        slow_down(world)
-        slow_down(world, world.name)
-        await world.sleep(15)
+    await slowed_down_until_it_ends(world)
     assert world.state == "Aborted"
     await world.rest()
     assert world.groups() == dict.fromkeys(range(replicas), "v1")

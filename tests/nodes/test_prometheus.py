@@ -1,6 +1,6 @@
 """A real Prometheus scrapes the model servers of a release and both controllers: what boards and alerts get of them.
 
-One canary release on real nodes is told, which users ask, whose first step waits, and which is paused and aborted. The
+One canary release on real nodes is told, which users ask, whose first step has gates and then waits, and which is paused and aborted. The
 questions of boards are asked at two moments of it, of a panel with a time axis over all of the time before.
 """
 
@@ -38,7 +38,13 @@ from tests.nodes.stories import everything
 HOME = "watched"
 PODS_OF_A_GROUP = 2
 ACCELERATOR = "nvidia.com/gpu"
-_ONE_AND_ALL = ({"replicas": 1, "traffic": "10%", "pause": {"approvalTimeoutSeconds": 3600}}, {"replicas": "100%"})
+MEASURED = "first-token"
+_GATES = (
+    {"name": "warm-up", "when": "BeforeTraffic", "http": {"each": "Group", "path": "/v1/models"}},
+    {"name": MEASURED, "metric": {"signal": "TimeToFirstToken", "max": "10s"}, "window": 30},
+)
+_PAUSE = {"approvalTimeoutSeconds": 3600}
+_ONE_AND_ALL = ({"replicas": 1, "traffic": "10%", "gates": [*_GATES], "pause": _PAUSE}, {"replicas": "100%"})
 STYLE = Style("canary", steps=_ONE_AND_ALL, shares=(10,))
 REVISION = "leaderworkerset_sigs_k8s_io_template_revision_hash"
 WORKLOAD = "leaderworkerset_sigs_k8s_io_name"
@@ -225,13 +231,18 @@ async def test_boards_and_alerts_have_what_they_ask_for(nodes: Cluster, programs
         # It hears of targets within ten seconds, and has to follow the release from its begin.
         await seen.scrapes(controllers, replicas)
         await release.update("v2")
-        await release.at_step(1)
+        # By then the step has its share.
+        await release.reach(also=_is_measured)
         both = seen.write(servers, await _pods(nodes.admin))
         assert len(both) == (GROUPS + 1) * PODS_OF_A_GROUP
         await seen.scrapes(servers, both)
 
-        await _says(seen, f'rollout_lws_state{{namespace="{HOME}",state="AwaitingApproval"}}')
         await _model_servers(seen, asking)
+        await release.at_step(1)
+        await _says(seen, f'rollout_lws_state{{namespace="{HOME}",state="AwaitingApproval"}}')
+        for kind in ("http", "metric"):
+            passed = f'sum(rollout_lws_gate_results_total{{kind="{kind}",result="Passed"}})'
+            assert [each.last for each in await _says(seen, passed)] == [1]
         await _variables(seen)
         await _boards(seen, began, NOTHING_YET, WAITING)
         for query in questions():
@@ -257,6 +268,10 @@ async def test_boards_and_alerts_have_what_they_ask_for(nodes: Cluster, programs
         assert await _alerts(seen) == {WAITS}
     # It complains of samples that contradict each other, of rules that fail, of files that it cannot read.
     assert (nodes.logs / "prometheus.log").read_text() == ""
+
+
+def _is_measured(rollout: dict[str, Any]) -> bool:
+    return MEASURED in {gate["name"] for gate in rollout["status"].get("gates", ())}
 
 
 def _groups(tag: str) -> dict[str, Any]:

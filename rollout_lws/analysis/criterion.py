@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from rollout_lws.analysis.kinds import MEASURES, Engine, Measure, Signal
+from rollout_lws.analysis.kinds import MEASURES, Exporter, Measure, Signal
 
 
 @unique
@@ -25,7 +25,8 @@ class Criterion:
     from 0 to 1 of shares, a number of gauges; ``at_least`` makes it the least that is asked for. ``to_stable`` is given
     instead: the multiple of stable's value that is allowed. ``window`` is the least time that the version is watched,
     in seconds; ``confidence`` is that of each verdict; ``min_samples`` are requests of each version. ``watched`` is
-    judged one window after the other, until it fails.
+    judged one window after the other, until it fails. ``exporter`` is the one whose names are read; None: of any model
+    server.
     """
 
     signal: Signal
@@ -36,7 +37,7 @@ class Criterion:
     window: float = 300.0
     confidence: float = 0.95
     min_samples: int = 100
-    engine: Engine | None = None
+    exporter: Exporter | None = None
     watched: bool = False
 
     @property

@@ -1,10 +1,10 @@
-"""Signals, engines and how signals are judged: the words of a criterion."""
+"""Signals, what exposes them, and how they are judged: the words of a criterion."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum, unique
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 
 @unique
@@ -35,6 +35,17 @@ class Engine(StrEnum):
     TENSORRT_LLM = "TensorRTLLM"
     DYNAMO = "Dynamo"
     TGI = "TGI"
+
+
+@unique
+class Router(StrEnum):
+    """A server that leads requests to model servers, of which each version has its own."""
+
+    ENDPOINT_PICKER = "EndpointPicker"
+
+
+#: Who exposes a signal.
+Exporter: TypeAlias = Engine | Router
 
 
 @unique

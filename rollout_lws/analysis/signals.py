@@ -1,6 +1,7 @@
 """Where each engine exposes the signals, as data.
 
-Read from the packages of vLLM 0.13 to 0.32, SGLang 0.5, TensorRT-LLM's and Dynamo 1.6's servers, and TGI 3.
+Read from the packages of vLLM 0.13 to 0.32, SGLang 0.5, TensorRT-LLM's and Dynamo 1.6's servers, and TGI 3, and from
+the sources of llm-d's router and of the Gateway API inference extension.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.analysis.kinds import Engine, Exporter, Router, Signal
 from rollout_lws.analysis.readings import (
     Counts,
     Exposition,
@@ -133,10 +134,21 @@ def _of(name: str, **where: str | tuple[str, ...]) -> Series:
 _VLLM_ENDED = _of("vllm:request_success_total")
 _VLLM_RUNNING, _SGLANG_RUNNING = _of("vllm:num_requests_running"), _of("sglang:num_running_reqs", tp_rank=("0", ""))
 _DYNAMO_ENDED = _of("dynamo_frontend_requests_total")
+_PICKER_RUNNING = _of("llm_d_epp_request_running")
 _DYNAMO_TO_BLAME = ("internal", "unavailable", "response_timeout", "overload")
 
-#: Where a signal is found, the first that is exposed; a signal that an engine lacks has nothing.
-SOURCES: Mapping[Engine, Mapping[Signal, tuple[Source, ...]]] = {
+
+def _picked(requests: str, errors: str) -> Ratio:
+    """Of requests that had to be served. A picker counts a request once a server has been picked, errors in any case:
+    those before are added to what they are errors of. Any answer but 200 is a ModelServerError.
+    """
+    unpicked = ("Internal", "ResourceExhausted", "ServiceUnavailable")
+    failed = _of(errors, error_code=("ModelServerError", *unpicked))
+    return Ratio((failed,), (_of(requests), _of(errors, error_code=unpicked)))
+
+
+#: Where a signal is found, the first that is exposed; a signal that an exporter lacks has nothing.
+SOURCES: Mapping[Exporter, Mapping[Signal, tuple[Source, ...]]] = {
     Engine.VLLM: {
         Signal.TIME_TO_FIRST_TOKEN: (Buckets("vllm:time_to_first_token_seconds"),),
         # The second name is that of 0.12 and before.
@@ -205,6 +217,27 @@ SOURCES: Mapping[Engine, Mapping[Signal, tuple[Source, ...]]] = {
         Signal.ERROR_RATE: (Ratio((_of("tgi_request_failure"),), (_of("tgi_request_count"),)),),
         Signal.QUEUE_LENGTH: (Gauge(_of("tgi_queue_size")),),
     },
+    # The second names are those of the inference extension, which llm-d's router exposes as well.
+    Router.ENDPOINT_PICKER: {
+        Signal.TIME_TO_FIRST_TOKEN: (
+            Buckets("llm_d_epp_request_ttft_seconds"),
+            Buckets("inference_objective_request_ttft_seconds"),
+        ),
+        Signal.INTER_TOKEN_LATENCY: (Buckets("llm_d_epp_request_streaming_itl_seconds"),),
+        Signal.TIME_PER_OUTPUT_TOKEN: (
+            Buckets("llm_d_epp_request_streaming_tpot_seconds"),
+            Buckets("inference_objective_request_tpot_seconds"),
+        ),
+        Signal.REQUEST_LATENCY: (
+            Buckets("llm_d_epp_request_duration_seconds"),
+            Buckets("inference_objective_request_duration_seconds"),
+        ),
+        Signal.ERROR_RATE: (
+            _picked("llm_d_epp_request_total", "llm_d_epp_request_error_total"),
+            _picked("inference_objective_request_total", "inference_objective_request_error_total"),
+        ),
+        Signal.RUNNING_REQUESTS: (Gauge(_PICKER_RUNNING),),
+    },
 }
 
 _TOKENS = (
@@ -217,7 +250,7 @@ _REQUEST_TIMES = (
 )
 #: Edges of histograms in seconds as servers come, where they are the same in all their versions. Who configures others
 #: is judged by those.
-EDGES: Mapping[Engine, Mapping[Signal, tuple[float, ...]]] = {
+EDGES: Mapping[Exporter, Mapping[Signal, tuple[float, ...]]] = {
     Engine.VLLM: {
         Signal.TIME_TO_FIRST_TOKEN: (
             *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5),
@@ -229,64 +262,66 @@ EDGES: Mapping[Engine, Mapping[Signal, tuple[float, ...]]] = {
     },
 }
 
-#: A family that a server of the kind exposes from its start, before any request.
-_MARKS: Mapping[Engine, str] = {
-    Engine.VLLM: "vllm:num_requests_running",
-    Engine.SGLANG: "sglang:num_running_reqs",
-    Engine.TENSORRT_LLM: "trtllm_num_requests_running",
-    Engine.DYNAMO: "dynamo_frontend_inflight_requests",
-    Engine.TGI: "tgi_queue_size",
+#: Families of which a server of the kind exposes one from its start, before any request.
+_MARKS: Mapping[Exporter, tuple[str, ...]] = {
+    Engine.VLLM: ("vllm:num_requests_running",),
+    Engine.SGLANG: ("sglang:num_running_reqs",),
+    Engine.TENSORRT_LLM: ("trtllm_num_requests_running",),
+    Engine.DYNAMO: ("dynamo_frontend_inflight_requests",),
+    Engine.TGI: ("tgi_queue_size",),
+    Router.ENDPOINT_PICKER: ("llm_d_epp_ready_endpoints", "inference_pool_ready_pods"),
 }
 
 
 #: Running and completed requests, which tell whether any have reached a server.
-_REQUESTS: Mapping[Engine, tuple[Series | None, Series]] = {
+_REQUESTS: Mapping[Exporter, tuple[Series | None, Series]] = {
     Engine.VLLM: (_VLLM_RUNNING, _VLLM_ENDED),
     Engine.SGLANG: (_SGLANG_RUNNING, _of("sglang:num_requests_total")),
     Engine.TENSORRT_LLM: (_of("trtllm_num_requests_running"), _of("trtllm_request_success_total")),
     Engine.DYNAMO: (_of("dynamo_frontend_inflight_requests"), _DYNAMO_ENDED),
     Engine.TGI: (None, _of("tgi_request_count")),
+    Router.ENDPOINT_PICKER: (_PICKER_RUNNING, _of("llm_d_epp_request_total")),
 }
 
 
 def engines(signal: Signal) -> tuple[Engine, ...]:
     """Those that expose the signal."""
-    return tuple(engine for engine, of in SOURCES.items() if signal in of)
+    return tuple(each for each, of in SOURCES.items() if isinstance(each, Engine) and signal in of)
 
 
-def beside(signal: Signal, engine: Engine, limit: float) -> tuple[float | None, float | None] | None:
+def beside(signal: Signal, exporter: Exporter, limit: float) -> tuple[float | None, float | None] | None:
     """The usual edges beside a limit in seconds, as ``Histogram.around`` has them; None where they are not known."""
-    edges = EDGES.get(engine, {}).get(signal)
+    edges = EDGES.get(exporter, {}).get(signal)
     return Histogram(edges, ()).around(limit) if edges is not None else None
 
 
-def families(signal: Signal, engine: Engine | None = None) -> frozenset[str]:
-    """Names of what has to be read for a signal, of one engine or of any."""
-    asked = engines(signal) if engine is None else (engine,)
+def families(signal: Signal, exporter: Exporter | None = None) -> frozenset[str]:
+    """Names of what has to be read for a signal, of one exporter or of any engine."""
+    asked: tuple[Exporter, ...] = engines(signal) if exporter is None else (exporter,)
     sources = [source for each in asked for source in SOURCES[each].get(signal, ())]
     names = {name for each in sources for name in each.families}
     gauges = any(isinstance(each, Gauge) for each in sources)
     requests = {series.name for each in asked for series in _REQUESTS[each] if series is not None} if gauges else set()
-    return frozenset(names | requests | {_MARKS[each] for each in asked})
+    return frozenset(names | requests | {mark for each in asked for mark in _MARKS[each]})
 
 
-def read(signal: Signal, exposition: Exposition, engine: Engine | None = None) -> Read:
-    """What a pod's answer says of a signal; without ``engine``, in the names that it has."""
-    asked = engines(signal) if engine is None else (engine,)
+def read(signal: Signal, exposition: Exposition, exporter: Exporter | None = None) -> Read:
+    """What a pod's answer says of a signal; without ``exporter``, in the names of the engine that it has."""
+    asked: tuple[Exporter, ...] = engines(signal) if exporter is None else (exporter,)
     for each in asked:
         for source in SOURCES[each].get(signal, ()):
             found = source.read(exposition)
             if found is not None:
                 return _with_requests(found, exposition, each) if isinstance(found, Level) else found
-    if any(_MARKS[each] in exposition.samples for each in asked):
+    if any(mark in exposition.samples for each in asked for mark in _MARKS[each]):
         return Nothing()
     names = sorted({name for each in asked for source in SOURCES[each].get(signal, ()) for name in source.families})
     return Trouble(f"none of {', '.join(names)} is exposed")
 
 
-def _with_requests(level: Level, exposition: Exposition, engine: Engine) -> Level:
+def _with_requests(level: Level, exposition: Exposition, exporter: Exporter) -> Level:
     """What cannot be read of them is none: it never makes a version pass."""
     running, completed = (
-        _sum(series.found(exposition)) or 0.0 if series is not None else 0.0 for series in _REQUESTS[engine]
+        _sum(series.found(exposition)) or 0.0 if series is not None else 0.0 for series in _REQUESTS[exporter]
     )
     return replace(level, running=running, completed=completed)

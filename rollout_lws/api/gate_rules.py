@@ -8,11 +8,11 @@ from typing import assert_never
 
 from rollout_lws.analysis.calls import is_reserved
 from rollout_lws.analysis.criterion import Criterion
-from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
-from rollout_lws.analysis.signals import engines
+from rollout_lws.analysis.kinds import MEASURES, Measure, Router, Signal
+from rollout_lws.analysis.signals import SOURCES, engines
 from rollout_lws.api.gate_spec import Analysis, HttpGate, JobGate, MetricGate, PlannedGate, QueryGate, StepGate
 from rollout_lws.api.problem import Problem
-from rollout_lws.api.words import GateStage
+from rollout_lws.api.words import FigureSource, GateStage
 from rollout_lws.prometheus import promql
 from rollout_lws.prometheus.poll import Query
 from rollout_lws.prometheus.scrapes import Prometheus
@@ -38,7 +38,7 @@ def criterion(metric: MetricGate, gate: PlannedGate, analysis: Analysis) -> Crit
         window=float(gate.seconds),
         confidence=_number(metric.confidence) or 0.95,
         min_samples=metric.min_samples if metric.min_samples is not None else 100,
-        engine=analysis.engine,
+        exporter=metric.of if metric.of is not None else analysis.engine,
         watched=gate.watched,
     )
 
@@ -115,6 +115,19 @@ def before_traffic_problems(gates: tuple[StepGate, ...], at: str, *, routed: boo
                 path,
                 "groups that are updated in place get their share before they are ready: remove it, or use capacity"
                 " ExtraWorkload or Surge",
+            )
+
+
+def pool_problems(gates: tuple[PlannedGate, ...], at: str, *, pools: bool) -> Iterator[Problem]:
+    """Gates that ask what leads to a version's groups; ``pools`` says whether the strategy names an inference pool of
+    each version, whose picker that is.
+    """
+    for index, gate in enumerate(gates):
+        if gate.metric is not None and gate.metric.of is not None and not pools:
+            yield Problem(
+                f"{at}.gates[{index}].metric.of",
+                "the versions have no endpoint picker each: name two pools in trafficRoutings[0].gateway.inferencePool,"
+                " or remove it",
             )
 
 
@@ -201,16 +214,33 @@ def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem
         yield Problem(at, "more hits are better: use min")
     if metric.max_to_stable is not None and measure is Measure.STALL:
         yield Problem(f"{at}.maxToStable", "a version that stands still is not compared: use max, in seconds")
-    if analysis.engine is not None and analysis.engine not in engines(metric.signal):
+    asked = metric.of if metric.of is not None else analysis.engine
+    if asked is not None and metric.signal not in SOURCES[asked]:
         yield Problem(
             f"{at}.signal",
-            f"{analysis.engine} does not expose it; {', '.join(engines(metric.signal))}"
+            f"{asked} does not expose it; {', '.join(engines(metric.signal))}"
             f" {'does' if len(engines(metric.signal)) == 1 else 'do'}",
         )
+    if metric.of is not None:
+        yield from _of_router(metric, metric.of, analysis, at)
     text = metric.max or metric.min
     name = "max" if metric.max is not None else "min"
     if text is not None:
         yield from _unit(metric.signal, measure, text, f"{at}.{name}")
+
+
+def _of_router(metric: MetricGate, router: Router, analysis: Analysis, at: str) -> Iterator[Problem]:
+    match router:
+        case Router.ENDPOINT_PICKER:
+            if analysis.from_ is not FigureSource.PROMETHEUS:
+                yield Problem(f"{at}.of", "no picker is asked itself: set analysis.from to Prometheus, or remove it")
+            if metric.signal is Signal.ERROR_RATE and metric.max is not None:
+                yield Problem(
+                    f"{at}.max",
+                    "a picker counts each answer but 200 as an error, also of requests that are wrong: use maxToStable",
+                )
+        case unknown:
+            assert_never(unknown)
 
 
 def _unit(signal: Signal, measure: Measure, text: str, at: str) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, assert_never
 
 from pydantic import Field
 
-from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.analysis.kinds import Engine, Router, Signal
 from rollout_lws.api.base import Model
 from rollout_lws.api.words import FigureSource, GateStage
 
@@ -31,6 +31,10 @@ class MetricGate(Model):
 
     signal: Signal
     """What is measured."""
+    of: Router | None = None
+    """Who has measured it, of figures from Prometheus: EndpointPicker, that of the version's inference pool; by default
+    the leader pods.
+    """
     quantile: Annotated[int, Field(ge=1, le=99)] | None = None
     """Of a latency: the percentage of requests that have to be within the limit; 95 by default."""
     max: LimitText | None = None

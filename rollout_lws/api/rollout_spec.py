@@ -231,6 +231,12 @@ class StyleStrategy(Model):
         return None
 
     @property
+    def pools(self) -> InferencePools | None:
+        """The inference pools that each version has one of; None where Services lead to the versions."""
+        gateways = (each.gateway for each in self.traffic_routings)
+        return next((each.inference_pool for each in gateways if each is not None), None)
+
+    @property
     def made_by(self) -> Capacity:
         """How groups of the new version are made, whatever words say so."""
         return Capacity.EXTRA_WORKLOAD

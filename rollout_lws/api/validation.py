@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api.expressions import unclosed
-from rollout_lws.api.gate_rules import before_traffic_problems, gate_problems, source_problems
+from rollout_lws.api.gate_rules import before_traffic_problems, gate_problems, pool_problems, source_problems
 from rollout_lws.api.gate_spec import Analysis
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import (
@@ -56,10 +56,12 @@ def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Proble
     if not 1 <= len(style.steps) <= 50:
         yield Problem(f"{at}.steps", f"{len(style.steps)} steps: give 1 to 50")
     yield from gate_problems(style.gates, analysis, at)
+    yield from pool_problems(style.gates, at, pools=style.pools is not None)
     yield from _steps(style.steps, at, routed=bool(style.traffic_routings))
     for index, step in enumerate(style.steps):
         path = f"{at}.steps[{index}]"
         yield from _gates(step, analysis, path, frozenset(gate.name for gate in style.gates))
+        yield from pool_problems(step.gates, path, pools=style.pools is not None)
         yield from before_traffic_problems(
             step.gates,
             path,

@@ -56,21 +56,21 @@ def kueue_ends_first(workload: Target, deadline: float) -> str | None:
 
 def limit_between_edges(placed: Placed, analysis: Analysis) -> str | None:
     """For the limit of a latency, of an engine whose histograms have known edges."""
-    gate, engine = placed.gate, analysis.engine
-    metric = gate.metric
-    if metric is None or metric.max is None or engine is None:
+    gate, metric = placed.gate, placed.gate.metric
+    if metric is None or metric.max is None:
         return None
-    edges = beside(metric.signal, engine, criterion(metric, gate, analysis).limit or 0.0)
+    asked = criterion(metric, gate, analysis)
+    edges = beside(metric.signal, asked.exporter, asked.limit or 0.0) if asked.exporter is not None else None
     if edges is None or edges[0] == edges[1]:
         return None
-    low, high = edges
+    (low, high), histogram = edges, f"{asked.exporter}'s histogram"
     if low is None:
-        told = f"below the first edge of {engine}'s histogram, {high:g} s: no version passes"
+        told = f"below the first edge of {histogram}, {high:g} s: no version passes"
     elif high is None:
-        told = f"above the last edge of {engine}'s histogram, {low:g} s: no version fails"
+        told = f"above the last edge of {histogram}, {low:g} s: no version fails"
     else:
         told = (
-            f"between two edges of {engine}'s histogram, {low:g} s and {high:g} s: only requests that took longer than"
+            f"between two edges of {histogram}, {low:g} s and {high:g} s: only requests that took longer than"
             f" {high:g} s fail the version, and it passes by those of at most {low:g} s"
         )
     return f"gate {gate.name} of step {placed.step}: {metric.max} is {told}; use an edge as its limit"

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.exposition import NotAnExposition, parse
 from rollout_lws.analysis.idling import Idle, Idling, Requests, Told
-from rollout_lws.analysis.kinds import Engine, Signal
+from rollout_lws.analysis.kinds import Exporter, Signal
 from rollout_lws.analysis.ledger import Key
 from rollout_lws.analysis.readings import Exposition, Read, Trouble
 from rollout_lws.analysis.signals import families, read
@@ -39,17 +39,17 @@ class _Reader(Protocol[_R_co]):
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A signal, in the names of ``engine`` or of any."""
+    """A signal, in the names of ``exporter`` or of any engine."""
 
     signal: Signal
-    engine: Engine | None
+    exporter: Exporter | None
 
     @property
     def families(self) -> frozenset[str]:
-        return families(self.signal, self.engine)
+        return families(self.signal, self.exporter)
 
     def read(self, exposition: Exposition) -> Read:
-        return read(self.signal, exposition, self.engine)
+        return read(self.signal, exposition, self.exporter)
 
 
 class _Pods(Generic[_R]):
@@ -107,7 +107,7 @@ class PodFigures:
         asked: dict[Endpoint, set[_Reader[Read]]] = defaultdict(set)
         for each, criterion in criteria.items():
             for endpoint in (*each.new, *each.stable):
-                asked[endpoint].add(_Figure(criterion.signal, criterion.engine))
+                asked[endpoint].add(_Figure(criterion.signal, criterion.exporter))
         answers = await self._pods.ask(namespace, asked)
         return {each.question: _tried(each, criterion, answers) for each, criterion in criteria.items()}
 
@@ -145,7 +145,7 @@ def _tried(
     criterion: Criterion,
     answers: Mapping[Endpoint, Mapping[_Reader[Read], Read]],
 ) -> Fold:
-    figure = _Figure(criterion.signal, criterion.engine)
+    figure = _Figure(criterion.signal, criterion.exporter)
 
     def reads(side: tuple[Endpoint, ...]) -> dict[Key, Read]:
         return {endpoint.uid: answers[endpoint][figure] for endpoint in side}

@@ -136,7 +136,7 @@ def _criterion(measurement: Measurement) -> Criterion:
 
 def _families(measurement: Measurement) -> Collection[str]:
     criterion = _criterion(measurement)
-    return families(criterion.signal, criterion.engine)
+    return families(criterion.signal, criterion.exporter)
 
 
 def _endpoints(measurement: Measurement) -> tuple[Endpoint, ...]:
@@ -174,7 +174,7 @@ def _after(measurement: Measurement, trial: Trial, part: _Part, known: Scrapes, 
 
 
 def _reader(criterion: Criterion) -> Callable[[Exposition], Read]:
-    return lambda answer: read(criterion.signal, answer, criterion.engine)
+    return lambda answer: read(criterion.signal, answer, criterion.exporter)
 
 
 def _seen(trial: Trial) -> dict[Key, float]:

@@ -221,6 +221,9 @@ class EndpointConditions(Struct, frozen=True):
 
 
 class Endpoint(Struct, frozen=True):
+    """One pod, whose addresses of a slice's family are fungible."""
+
+    addresses: tuple[str, ...] | None = None
     conditions: EndpointConditions = EndpointConditions()
     target_ref: TargetReference | None = None
 
@@ -237,10 +240,10 @@ class EndpointSlice(Struct, frozen=True):
         return any(each.conditions.ready is not False for each in self.endpoints or ())
 
     @property
-    def ready_pods(self) -> frozenset[str]:
-        """Names of the pods that it lists as ready."""
-        return frozenset(
-            each.target_ref.name
+    def ready_addresses(self) -> dict[str, str]:
+        """The first address of each pod that it lists as ready, by the pod's name; "" without any."""
+        return {
+            each.target_ref.name: next(iter(each.addresses or ()), "")
             for each in self.endpoints or ()
             if each.target_ref is not None and each.target_ref.kind == PODS.kind and each.conditions.ready is not False
-        )
+        }

@@ -106,8 +106,9 @@ def routing(
     asked = style.traffic_routings[0] if style and style.traffic_routings else None
     kinds, needed = looked_at_kinds(names), needed_kinds(names)
     objects = {resource: plain_all(world.every(resource)) for resource in kinds}
-    found = (objects[INFERENCE_POOLS].get(each or "") for each in (names.stable_pool, names.canary_pool))
-    pickers = tuple(filter(None, map(picker_service, found)))
+    pools = filter(None, (names.stable_pool, names.canary_pool))
+    of_pools = {pool: picker_service(objects[INFERENCE_POOLS].get(pool)) for pool in pools}
+    pickers = tuple(filter(None, of_pools.values()))
     reached = tuple(dict.fromkeys((names.service, canary_service_name(names.service), *pickers)))
     unknowns = [world.unknown_endpoints(each) for each in reached]
     for resource in kinds:
@@ -123,8 +124,9 @@ def routing(
         asked=asked,
         owner=owner_reference(rollout, own.kind, own.api_version),
         objects={SERVICES: plain_all(world.every_service()), **objects},
-        endpoints={each: _ready_pods(world, each) for each in reached},
+        endpoints={each: frozenset(_ready_addresses(world, each)) for each in reached},
         answering=frozenset(each for each in pickers if any(s.any_ready for s in world.endpoint_slices(each))),
+        pickers={pool: _ready_addresses(world, service) for pool, service in of_pools.items() if service},
         other_leaders=_other_leaders(world, stable, canary),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,
@@ -132,8 +134,8 @@ def routing(
     )
 
 
-def _ready_pods(world: World, service: str) -> frozenset[str]:
-    return frozenset[str]().union(*(each.ready_pods for each in world.endpoint_slices(service)))
+def _ready_addresses(world: World, service: str) -> dict[str, str]:
+    return {pod: at for each in world.endpoint_slices(service) for pod, at in each.ready_addresses.items()}
 
 
 def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | None:

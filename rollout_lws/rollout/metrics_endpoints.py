@@ -1,8 +1,11 @@
-"""Where figures come from, and where pods are asked: the leaders of both versions, and pods of groups that leave."""
+"""Where figures come from, and where pods are asked: the leaders of both versions, pods of groups that leave, and
+endpoint pickers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
 from rollout_lws.analysis.criterion import Criterion
@@ -16,6 +19,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.targets.version import Version
+from rollout_lws.traffic.names import Names
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.revisions import lws_revision, recorded_version, target_revision
@@ -68,6 +72,23 @@ def requests_to_stable(d: Draft, port: str | None, path: str) -> tuple[Endpoint,
     version = stable_version(d)
     found = _declared(version.leader_template, port, _REQUESTS) if version is not None else 0
     return _endpoints(_stable_groups(d), found, path)
+
+
+def pickers_of_new(d: Draft, since: datetime) -> tuple[Endpoint, ...]:
+    """Pods of the endpoint picker of the new version's pool, whose figures count from ``since`` on."""
+    return _pickers(d, lambda names: names.canary_pool, since)
+
+
+def pickers_of_stable(d: Draft, since: datetime) -> tuple[Endpoint, ...]:
+    """The same of the stable version's pool."""
+    return _pickers(d, lambda names: names.stable_pool, since)
+
+
+def _pickers(d: Draft, pool: Callable[[Names], str | None], since: datetime) -> tuple[Endpoint, ...]:
+    """Known by their names: one that comes again under its name begins to count anew."""
+    facts = d.o.routing
+    known = facts.pickers.get(pool(facts.names) or "", {}) if facts is not None else {}
+    return tuple(Endpoint(name, name, address, 0, "", since) for name, address in sorted(known.items()))
 
 
 def _stable_groups(d: Draft) -> Iterable[Group]:

@@ -23,8 +23,9 @@ class RoutingFacts:
     ``asked`` is the spec's ``trafficRoutings``. ``by`` is the UID of this Rollout, ``owner`` the owner reference to it
     that its own objects carry. ``objects`` are by kind and name: all Services, InferencePools and PodDisruptionBudgets
     of the namespace, and all known objects of kinds that are named. ``endpoints`` are the names of the pods that the
-    EndpointSlices of a Service list as ready, by Service: the Services of both versions, and those of endpoint pickers
-    without which requests fail. ``answering`` are the Services among these with any ready endpoint, pod or not.
+    EndpointSlices of a Service list as ready, by Service: the Services of both versions, and those of endpoint pickers.
+    ``answering`` are the latter with any ready endpoint, pod or not; ``pickers`` are the ready pods of a pool's, with
+    their addresses, by pool.
     ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
     does not serve. ``synced`` is False while required objects are not listed yet; ``trouble`` then says what prevents
     listing them, "" when nothing does.
@@ -39,6 +40,7 @@ class RoutingFacts:
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
     endpoints: Mapping[str, frozenset[str]] = field(default_factory=dict)
     answering: frozenset[str] = frozenset()
+    pickers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     other_leaders: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     absent: frozenset[Resource] = frozenset()
     synced: bool = True

@@ -101,21 +101,29 @@ def _canary_pool(facts: RoutingFacts) -> Object | None:
 
 
 def picker_service(pool: Object | None) -> str:
-    """The Service without which requests to the pool fail: that of its endpoint picker under failureMode FailClose; ""
-    when there is none.
-    """
-    asked = ((pool or {}).get("spec") or {}).get("endpointPickerRef") or {}
+    """The Service of its endpoint picker; "" when there is none."""
+    asked = _picker(pool)
     is_service = (asked.get("group") or "", asked.get("kind") or SERVICES.kind) == (SERVICES.group, SERVICES.kind)
-    closes = (asked.get("failureMode") or "FailClose") == "FailClose"
-    return str(asked.get("name") or "") if is_service and closes else ""
+    return str(asked.get("name") or "") if is_service else ""
+
+
+def _picker(pool: Object | None) -> Object:
+    found: Object = ((pool or {}).get("spec") or {}).get("endpointPickerRef") or {}
+    return found
+
+
+def _fails_closed(pool: Object | None) -> bool:
+    """Whether requests to the pool fail while its picker does not answer."""
+    return (_picker(pool).get("failureMode") or "FailClose") == "FailClose"
 
 
 def unanswered(facts: RoutingFacts, pool: str | None) -> str:
     """Why requests to the pool of this name would fail because its picker is unavailable, as a sentence that says what
     to do; "" when they would not, and when there is no such pool.
     """
-    name = picker_service(facts.find(INFERENCE_POOLS, pool))
-    if not name or name in facts.answering:
+    found = facts.find(INFERENCE_POOLS, pool)
+    name = picker_service(found)
+    if not name or not _fails_closed(found) or name in facts.answering:
         return ""
     what, service = f"InferencePool {pool} fails all requests (failureMode FailClose)", facts.find(SERVICES, name)
     of_picker = f"the Service {name} of its endpoint picker"

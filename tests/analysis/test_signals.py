@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rollout_lws.analysis.exposition import MOST_CHARACTERS, MOST_LINES, MOST_WANTED, NotAnExposition, parse
-from rollout_lws.analysis.kinds import MEASURES, Engine, Signal, words
+from rollout_lws.analysis.kinds import MEASURES, Engine, Router, Signal, words
 from rollout_lws.analysis.readings import MOST_EDGES, Counts, Histogram, Level, Nothing, Read, Trouble, Work
 from rollout_lws.analysis.signals import SOURCES, engines, families, read
 
@@ -250,9 +250,48 @@ def test_what_is_not_asked_for_is_not_read() -> None:
 
 def test_each_signal_has_words_a_measure_and_an_engine() -> None:
     assert MEASURES.keys() == set(Signal)
-    assert SOURCES.keys() == set(Engine)
+    assert SOURCES.keys() == {*Engine, *Router}
     for signal in Signal:
         assert engines(signal)
         assert words(signal)
         for engine in engines(signal):
             assert families(signal, engine)
+
+
+PICKER = """
+llm_d_epp_ready_endpoints{name="pool"} 3
+llm_d_epp_request_total{model_name="m",fairness_id="a",priority="0"} 60
+llm_d_epp_request_total{model_name="m",fairness_id="b",priority="0"} 30
+inference_objective_request_total{model_name="m"} 90
+llm_d_epp_request_error_total{model_name="m",fairness_id="a",priority="0",error_code="ModelServerError"} 3
+llm_d_epp_request_error_total{model_name="m",fairness_id="a",priority="0",error_code="ServiceUnavailable"} 10
+llm_d_epp_request_error_total{model_name="m",fairness_id="a",priority="0",error_code="BadRequest"} 50
+llm_d_epp_request_error_total{model_name="m",fairness_id="a",priority="0",error_code="Unknown"} 50
+inference_objective_request_error_total{model_name="m",error_code="ModelServerError"} 3
+llm_d_epp_request_running{model_name="m",fairness_id="a"} 4
+llm_d_epp_request_ttft_seconds_bucket{model_name="m",streaming="true",le="1"} 50
+llm_d_epp_request_ttft_seconds_bucket{model_name="m",streaming="true",le="+Inf"} 55
+llm_d_epp_request_ttft_seconds_bucket{model_name="m",streaming="false",le="1"} 10
+llm_d_epp_request_ttft_seconds_bucket{model_name="m",streaming="false",le="+Inf"} 35
+"""
+
+
+@pytest.mark.parametrize(
+    ("signal", "told"),
+    [
+        # Neither what clients got wrong, nor those that hung up; those for which no server was picked are counted once.
+        (Signal.ERROR_RATE, Counts(13, 100)),
+        (Signal.TIME_TO_FIRST_TOKEN, Histogram((1.0,), (60, 30))),
+        (Signal.RUNNING_REQUESTS, Level(4, running=4, completed=90)),
+        (Signal.INTER_TOKEN_LATENCY, Nothing()),
+    ],
+)
+def test_what_a_picker_says(signal: Signal, told: Read) -> None:
+    asked = parse(PICKER, families(signal, Router.ENDPOINT_PICKER))
+    assert read(signal, asked, Router.ENDPOINT_PICKER) == told
+
+
+def test_pickers_of_the_inference_extension_have_other_names() -> None:
+    old = "\n".join(line for line in PICKER.splitlines() if "llm_d" not in line)
+    asked = parse(old, families(Signal.ERROR_RATE, Router.ENDPOINT_PICKER))
+    assert read(Signal.ERROR_RATE, asked, Router.ENDPOINT_PICKER) == Counts(3, 90)

@@ -152,6 +152,38 @@ def test_an_engine_that_does_not_expose_a_signal() -> None:
     assert problem.message == "SGLang does not expose it; vLLM does"
 
 
+PICKED = {"of": "EndpointPicker"}
+
+
+@pytest.mark.parametrize(
+    ("gate", "analysis", "pools", "told"),
+    [
+        (metric(max="2s", **PICKED), {"from": "Prometheus"}, True, ""),
+        # It is not the engine of the leader pods that is asked.
+        (metric(max="2s", **PICKED), {"from": "Prometheus", "engine": "TGI"}, True, ""),
+        (metric("ErrorRate", maxToStable="150%", **PICKED), {"from": "Prometheus"}, True, ""),
+        (metric("ErrorRate", max="2%", **PICKED), {"from": "Prometheus"}, True, "metric.max: a picker counts each"),
+        (metric("QueueTime", max="2s", **PICKED), {"from": "Prometheus"}, True, "metric.signal: EndpointPicker does"),
+        (metric(max="2s", **PICKED), None, True, "metric.of: no picker is asked itself: set analysis.from"),
+        (metric(max="2s", **PICKED), {"from": "Prometheus"}, False, "metric.of: the versions have no endpoint picker"),
+    ],
+)
+@pytest.mark.parametrize("of_release", [False, True])
+def test_what_an_endpoint_picker_may_be_asked_for(
+    gate: dict[str, Any], analysis: dict[str, Any] | None, pools: bool, told: str, of_release: bool
+) -> None:
+    made = spec(gate, analysis=analysis, traffic="10%").to_json_dict()
+    canary = made["strategy"]["canary"]
+    if pools:
+        canary["trafficRoutings"][0]["gateway"]["inferencePool"] = {"stable": "a", "canary": "b"}
+    if of_release:
+        canary["gates"] = canary["steps"][0].pop("gates")
+    found = problems(RolloutSpec.model_validate(made))
+    at = "spec.strategy.canary" + ("" if of_release else ".steps[0]") + ".gates[0]."
+    said = [f"{each.path}: {each.message}".removeprefix(at) for each in found]
+    assert [each[: len(told)] for each in said] == [told] * bool(told)
+
+
 def test_nothing_is_compared_with_a_version_without_requests() -> None:
     (problem,) = problems(spec(metric(maxToStable="120%"), traffic="100%"))
     assert "the stable version gets no requests in this step" in problem.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rollout_lws.analysis.kinds import Engine, Signal, words
+from rollout_lws.analysis.kinds import Engine, Exporter, Router, Signal, words
 from rollout_lws.analysis.signals import SOURCES, Source
 from tests.docs.pages import ROOT
 from tests.docs.tables import table
@@ -14,13 +14,14 @@ SECTION = re.compile(r"(?<=## Signals\n\n).*?(?=\nA signal)", re.DOTALL)
 
 
 def signals() -> str:
-    """Each signal with the metrics that it is read from, by engine."""
-    rows = [(f"`{signal}`: {words(signal)}", *(_cell(engine, signal) for engine in Engine)) for signal in Signal]
-    return table(("signal", *Engine), rows)
+    """Each signal with the metrics that it is read from, by engine and router."""
+    every = (*Engine, *Router)
+    rows = [(f"`{signal}`: {words(signal)}", *(_cell(each, signal) for each in every)) for signal in Signal]
+    return table(("signal", *every), rows)
 
 
-def _cell(engine: Engine, signal: Signal) -> str:
-    sources = SOURCES[engine].get(signal, ())
+def _cell(exporter: Exporter, signal: Signal) -> str:
+    sources = SOURCES[exporter].get(signal, ())
     return "; ".join(", ".join(_names(source)) for source in sources) or "–"
 
 

@@ -1,7 +1,8 @@
 """A real Prometheus scrapes the model servers of a release and both controllers: what boards and alerts get of them.
 
-One canary release on real nodes is told, which users ask, whose first step has gates and then waits, and which is paused and aborted. The
-questions of boards are asked at two moments of it, of a panel with a time axis over all of the time before.
+One canary release on real nodes is told, which users ask, whose first step has gates and then waits, and which is
+paused and aborted. The questions of boards are asked at two moments of it, of a panel with a time axis over all of the
+time before.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.measuring.calling import HttpCalls, ProxyCaller
 from rollout_lws.measuring.pods import PodFigures, PodWork
 from rollout_lws.measuring.prometheus_client import PrometheusClient
+from rollout_lws.measuring.prometheus_sources import PrometheusFigures
 from rollout_lws.measuring.prometheus_work import PrometheusWork
 from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.measuring.scraping import ProxyScraper, Scraper
@@ -52,7 +53,7 @@ class _MeasuredStore(StoreWorld):
 
 class MeasuredWorld(World):
     """``faults`` are between the controller and the pods; ``between`` may put something before its scraper. There is no
-    Prometheus.
+    Prometheus but the ``prometheus`` that a story gives.
     """
 
     view: _MeasuredStore
@@ -63,6 +64,7 @@ class MeasuredWorld(World):
         self.faults = Faults()
         self._transport = DirectTransport(self.server, self.faults)
         self.between: Callable[[Scraper], Scraper] = lambda scraper: scraper
+        self.prometheus: PrometheusClient | None = None
         self._measures: set[asyncio.Task[None]] = set()
 
     @property
@@ -74,10 +76,12 @@ class MeasuredWorld(World):
         if self.view.measuring is None:
             client, clock = self.client, ServerClock(self.server)
             scraper = self.between(ProxyScraper(client))
+            prometheus = self.prometheus or PrometheusClient(client, clock, (), "")
             sources = [
                 PodFigures(scraper, SCRAPE_EVERY),
                 PodWork(scraper),
-                PrometheusWork(PrometheusClient(client, clock, (), ""), clock),
+                PrometheusFigures(prometheus, clock, SCRAPE_EVERY),
+                PrometheusWork(prometheus, clock),
                 HttpCalls(client, ProxyCaller(client), SCRAPE_EVERY),
             ]
             self.view.measuring = Measuring(sources, clock, self._start, lambda _: self._wake())

@@ -177,7 +177,7 @@ async def test_a_later_step_that_cannot_be_carried_any_more_leaves_no_version_un
     await world.until(lambda: pin(world, SERVICES, SERVICE) == NAME, "pinned again", 60)
     await world.until_state("AwaitingApproval")
     assert share(world) == 0.05
-    reached = [pod for each in world.view.endpoint_slices(SERVICE) for pod in each.ready_pods]
+    reached = [pod for each in world.view.endpoint_slices(SERVICE) for pod in each.ready_addresses]
     assert not [pod for pod in reached if pod.startswith(CANARY)]
 
 

@@ -103,7 +103,7 @@ class Trying:
 
     def _measurement(self, gate: PlannedGate, since: datetime, asks: Asked) -> Measurement:
         """The stable version's pods, as those of both versions."""
-        pods = metrics_of_stable(self.d)
+        pods = metric.of_stable(self.d, gate, since) if gate.metric is not None else metrics_of_stable(self.d)
         return Measurement(Question(gate.name, since, asks), pods, pods)
 
     async def _other(

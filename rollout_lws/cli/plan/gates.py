@@ -66,7 +66,8 @@ def _number(value: float) -> str:
 
 
 def _unknown_edges(metric: MetricGate, engine: Engine | None) -> str:
-    known = engine is not None and beside(metric.signal, engine, 0.0) is not None
+    exporter = metric.of if metric.of is not None else engine
+    known = exporter is not None and beside(metric.signal, exporter, 0.0) is not None
     if known or metric.max is None or MEASURES[metric.signal] is not Measure.LATENCY:
         return ""
     return f"; judged at the edges of the server's histogram beside {metric.max}, which it tells itself"

@@ -26,8 +26,11 @@ from rollout_lws.sandbox.faults import Effect
 from tests.scenarios.evals import cron_job
 from tests.scenarios.measured import SLOW, WELL, MeasuredWorld, ServerClock
 from tests.scenarios.names import NAMESPACE
-from tests.scenarios.routed import create_route, routing
+from tests.scenarios.pickers import NEW, OLD, Pickers
+from tests.scenarios.routed import BY_POOLS, create_provider, create_route, routing
+from tests.scenarios.stories import at_rest
 from tests.scenarios.test_http_gates import BOARD, BROKEN, NO, WARM, WARM_UP, create_board
+from tests.scenarios.test_traffic_second_pool import start_picker
 
 pytestmark = pytest.mark.looptime
 
@@ -255,6 +258,24 @@ async def test_prometheus_judges_the_whole_window_of_the_past_at_once(
     servers = {(each.address, each.secret, each.matchers) for each, _ in prometheus.asked}
     assert servers == {("http://localhost:9090", "", (("cluster", "eu-1"),))}
     assert 'pod=~"llama-0|llama-1|llama-2|llama-3"' in prometheus.asked[-1][1]
+
+
+async def test_the_stable_versions_picker_has_its_figures(
+    world: MeasuredWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pickers = Pickers(world, slow={OLD: 20.0})
+    monkeypatch.setattr(trying, "PrometheusClient", lambda *_: pickers)
+    create_provider(world, BY_POOLS)
+    for name in (OLD, NEW):
+        start_picker(world, name)
+    picked = {"name": "picked", "metric": {"of": "EndpointPicker", "signal": "TimeToFirstToken", "max": "2s"}}
+    step = {"replicas": 1, "traffic": "20%", "gates": [picked]}
+    words = {"canary": {"trafficRoutings": routing(BY_POOLS)}, "analysis": {"from": "Prometheus"}}
+    await at_rest(world, step, {"replicas": "100%"}, **words)
+    await world.sleep(600)
+    found = (await tried(world, prometheus="http://localhost:9090"))["picked"]
+    assert found.result is GateResult.FAILED, found.message
+    assert pickers.asked == {OLD}
 
 
 async def test_an_api_server_that_does_not_answer_is_no_verdict(world: MeasuredWorld) -> None:

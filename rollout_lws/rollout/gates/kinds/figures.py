@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from rollout_lws.analysis.criterion import Criterion, Figures, Verdict
-from rollout_lws.analysis.kinds import Measure, Signal, words
+from rollout_lws.analysis.kinds import Measure, Router, Signal, words
 from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api.base import tallied
@@ -71,7 +71,12 @@ def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> st
         more = f" (and {len(shown) - _NAMED} more)" if len(shown) > _NAMED else ""
         return f"pods cannot be read: {'; '.join(shown[:_NAMED])}{more}"
     if not trial.new.pods:
-        return "the new version has no ready group to measure"
+        what = (
+            "ready group to measure"
+            if criterion.exporter != Router.ENDPOINT_PICKER
+            else "endpoint picker that is ready"
+        )
+        return f"the new version has no {what}"
     if trial.new.silent():
         return f"no pod of the new version exposes {words(criterion.signal)} yet: no request has reached it"
     if criterion.measure in (Measure.MEAN, Measure.STALL):

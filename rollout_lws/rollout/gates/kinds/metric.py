@@ -1,25 +1,58 @@
-"""Gates that ask for a signal of the model servers: measured of both versions' leader pods, and judged by intervals."""
+"""Gates that ask for a signal of the model servers: measured of both versions' leader pods, or of what leads to
+them, and judged by intervals.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from datetime import datetime
+from typing import assert_never, cast
 
 from rollout_lws.analysis.criterion import Criterion
+from rollout_lws.analysis.kinds import Router
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api import Analysis, GateRecord, MetricGate, PlannedGate
 from rollout_lws.api.gate_rules import criterion
-from rollout_lws.rollout.decision import Measurement, Question, Stored, Wanted
+from rollout_lws.rollout.decision import Endpoint, Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.kinds import figures
 from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, Time, not_answered, result_of
 from rollout_lws.rollout.gates.records import question
-from rollout_lws.rollout.metrics_endpoints import from_source, metrics_of_new, metrics_of_stable
+from rollout_lws.rollout.metrics_endpoints import (
+    from_source,
+    metrics_of_new,
+    metrics_of_stable,
+    pickers_of_new,
+    pickers_of_stable,
+)
 
 
 def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
-    stable = metrics_of_stable(d) if _criterion(d, gate).compared else ()
-    return Wanted(measurements=(Measurement(_asked(d, gate, record), metrics_of_new(d), stable),))
+    asked = _asked(d, gate, record)
+    stable = of_stable(d, gate, asked.since) if _criterion(d, gate).compared else ()
+    return Wanted(measurements=(Measurement(asked, _of_new(d, gate, asked.since), stable),))
+
+
+def _of_new(d: Draft, gate: PlannedGate, since: datetime) -> tuple[Endpoint, ...]:
+    """Who has the figures of the new version."""
+    match cast(MetricGate, gate.metric).of:
+        case None:
+            return metrics_of_new(d)
+        case Router.ENDPOINT_PICKER:
+            return pickers_of_new(d, since)
+        case unknown:
+            assert_never(unknown)
+
+
+def of_stable(d: Draft, gate: PlannedGate, since: datetime) -> tuple[Endpoint, ...]:
+    """Who has those of the stable version."""
+    match cast(MetricGate, gate.metric).of:
+        case None:
+            return metrics_of_stable(d)
+        case Router.ENDPOINT_PICKER:
+            return pickers_of_stable(d, since)
+        case unknown:
+            assert_never(unknown)
 
 
 def _criterion(d: Draft, gate: PlannedGate) -> Criterion:

@@ -1,0 +1,117 @@
+"""Stories of gates that endpoint pickers have the figures of: each version has a pool, and a picker of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from rollout_lws.measuring.prometheus_client import PrometheusClient
+from rollout_lws.objects.resources import PODS
+from rollout_lws.rollout.reasons import EventReason
+from tests.scenarios.measured import MeasuredWorld
+from tests.scenarios.names import NAMESPACE
+from tests.scenarios.pickers import NEW, OLD, Pickers
+from tests.scenarios.routed import BY_POOLS, create_provider, routing
+from tests.scenarios.stories import at_rest
+from tests.scenarios.test_traffic_second_pool import start_picker
+
+pytestmark = pytest.mark.looptime
+
+FAILED = {"of": "EndpointPicker", "signal": "ErrorRate", "maxToStable": "200%"}
+FIRST_TOKEN = {"of": "EndpointPicker", "signal": "TimeToFirstToken", "max": "2s"}
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[MeasuredWorld]:
+    made = MeasuredWorld()
+    yield made
+    made.close()
+
+
+async def released(
+    world: MeasuredWorld, pickers: Pickers, *gates: dict[str, Any], running: tuple[str, ...] = (OLD, NEW)
+) -> None:
+    """A step with these gates, at a tenth of the requests; the release has begun."""
+    world.prometheus = cast(PrometheusClient, pickers)
+    named = [{"name": f"gate-{place}", "metric": gate, "window": 300} for place, gate in enumerate(gates)]
+    step = {"replicas": 1, "traffic": "10%", "gates": named, "pause": {"duration": 0}}
+    create_provider(world, BY_POOLS)
+    for name in running:
+        start_picker(world, name)
+    strategy = {"canary": {"trafficRoutings": routing(BY_POOLS)}, "analysis": {"from": "Prometheus"}}
+    await at_rest(world, step, {"replicas": "100%"}, **strategy, onFailure="Abort")
+    world.set_image("v2")
+    await world.until_state("Analyzing")
+
+
+def results(world: MeasuredWorld) -> dict[str, Any]:
+    return {each["name"]: each.get("result") for each in world.status.get("gates", ())}
+
+
+async def test_a_version_goes_on_by_its_own_pickers_figures(world: MeasuredWorld) -> None:
+    """Half of the errors of both are of clients."""
+    codes = {pod: {"ModelServerError": 1.0, "BadRequest": 20.0} for pod in (OLD, NEW)}
+    pickers = Pickers(world, codes)
+    await released(world, pickers, FAILED, FIRST_TOKEN)
+    await world.until_state("Healthy", 7200)
+    assert pickers.asked == {OLD, NEW}
+
+
+@pytest.mark.parametrize(
+    ("gate", "pickers", "told"),
+    [
+        pytest.param(FIRST_TOKEN, {"slow": {NEW: 20.0}}, "p95 of the time to first token", id="slow"),
+        pytest.param(
+            FAILED,
+            {"codes": {OLD: {"ModelServerError": 1.0}, NEW: {"ModelServerError": 6.0}}},
+            "failed requests 6%, at most 2% (200% of stable's 1%)",
+            id="failed",
+        ),
+        # Three of the new version's picked four find no server, and are no part of what was picked.
+        pytest.param(
+            FAILED,
+            {"codes": {OLD: {"ModelServerError": 1.0}, NEW: {"ServiceUnavailable": 300.0}}},
+            "failed requests 75%, at most 2% (200% of stable's 1%)",
+            id="unpicked",
+        ),
+    ],
+)
+async def test_a_version_that_its_picker_finds_bad_goes_back_by_itself(
+    world: MeasuredWorld, gate: dict[str, Any], pickers: dict[str, Any], told: str
+) -> None:
+    await released(world, Pickers(world, **pickers), gate)
+    await world.until_state("Aborted")
+    assert results(world) == {"gate-0": "Failed"}
+    assert told in world.status["gates"][0]["message"]
+
+
+async def test_pickers_of_another_cluster_are_not_read(world: MeasuredWorld) -> None:
+    await released(world, Pickers(world, elsewhere=True), FIRST_TOKEN)
+    await world.until_state("Healthy", 7200)
+
+
+async def test_without_a_picker_that_is_ready_there_is_no_verdict(world: MeasuredWorld) -> None:
+    await released(world, Pickers(world), FIRST_TOKEN, running=(OLD,))
+    await world.until(lambda: results(world) == {"gate-0": "Error"}, seconds=3600)
+    assert "the new version has no endpoint picker that is ready" in world.status["gates"][0]["message"]
+    start_picker(world, NEW)
+    world.request("Retry")
+    await world.until_state("Healthy", 7200)
+
+
+async def test_a_picker_that_is_replaced_counts_on(world: MeasuredWorld) -> None:
+    """The same requests as before, of another pod under the name, whose counters begin anew."""
+    await released(world, Pickers(world), FIRST_TOKEN)
+    await world.sleep(150)
+    world.server.delete(PODS, NAMESPACE, NEW, grace_seconds=0)
+    await world.sleep(20)
+    start_picker(world, NEW)
+    await world.until_state("Healthy", 7200)
+    (told,) = (event.note for event in world.events if event.reason == EventReason.GATE_PASSED)
+    counted = re.search(r"([0-9,]+) requests", told)
+    assert counted is not None
+    # Four a second in 300 s, but those before the first samples of the second pod.
+    assert 1000 < int(counted[1].replace(",", "")) <= 1200

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from rollout_lws.api import Rollout
 from rollout_lws.objects.jobs import Job
+from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import CRON_JOBS, JOBS
 from rollout_lws.objects.workloads import CoreEvent
 from rollout_lws.observe.routing import plain_all
@@ -18,7 +19,9 @@ _jobs = msgspec.json.Decoder(Job)
 
 
 def gate_jobs(world: World, rollout: Rollout, refusals: Iterable[CoreEvent]) -> GateJobs:
-    """Those that the Rollout's status and plan name; nothing is read for one that names none."""
+    """Those that the Rollout's status and plan name, and what its gates have made; nothing is read for one that names
+    none.
+    """
     style, status = rollout.spec.strategy.style, rollout.status
     gates = style.every_gate if style is not None else ()
     sources = {gate.job.from_cron_job for gate in gates if gate.job is not None}
@@ -26,10 +29,10 @@ def gate_jobs(world: World, rollout: Rollout, refusals: Iterable[CoreEvent]) -> 
     if not sources and not records:
         return GateJobs()
     names = {each.name for each in records}
-    found = (_jobs.decode(each.body) for each in world.every(JOBS) if each.metadata.name in names)
+    found = (_jobs.decode(each.body) for each in world.every(JOBS) if _is_theirs(world, rollout, each.metadata, names))
     jobs = {each.metadata.name: each for each in found}
     # Of those that have ended nothing more is asked.
-    open_ones = {each.name for each in records if not each.ended} & jobs.keys()
+    open_ones = jobs.keys() - {each.name for each in records if each.ended}
     said = tuple(refusals)
     return GateJobs(
         jobs=jobs,
@@ -43,3 +46,8 @@ def gate_jobs(world: World, rollout: Rollout, refusals: Iterable[CoreEvent]) -> 
         unknown=world.unknown(JOBS),
         cron_jobs_unknown=world.unknown(CRON_JOBS),
     )
+
+
+def _is_theirs(world: World, rollout: Rollout, meta: Meta, names: Collection[str]) -> bool:
+    """Whether the status names the Job, or has lost it."""
+    return meta.name in names or (world.keys.gate in meta.labels and meta.controlled_by(rollout.metadata.uid))

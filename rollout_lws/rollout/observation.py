@@ -48,7 +48,8 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class GateJobs:
-    """Jobs of the names that the status has, of any owner; ``pods`` are those of each.
+    """Jobs of the names that the status has, of any owner, and those that gates of the Rollout have made besides;
+    ``pods`` are those of each.
 
     ``pods_pending`` are the Jobs whose pods are not listed yet. ``refusals`` say why pods of a Job could not be
     created. ``cron_jobs`` are those that gates name. ``unknown`` and ``cron_jobs_unknown`` say why either kind is not

@@ -237,6 +237,18 @@ async def test_a_retry_asks_another_job(world: World) -> None:
     assert first in names
 
 
+async def test_a_job_that_a_wiped_status_has_lost_goes_as_one_of_an_earlier_release(world: World) -> None:
+    world.server.create(CRON_JOBS, cron_job(ends_after="1h"))
+    await released(world)
+    await world.until(lambda: bool(pods(world)))
+    lost = the_job(world)["metadata"]["name"]
+    world.patch(ROLLOUTS, world.name, {"status": dict.fromkeys(world.status)}, "status")
+    await world.until(lambda: gate(world).get("job") not in (None, lost))
+    await world.rest()
+    assert the_job(world)["metadata"]["name"] == gate(world)["job"]
+    assert len(pods(world)) == 1
+
+
 async def test_an_abort_stops_the_job(world: World) -> None:
     world.server.create(CRON_JOBS, cron_job(ends_after="1h"))
     await released(world)

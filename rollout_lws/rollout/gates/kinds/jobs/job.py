@@ -10,12 +10,9 @@ from rollout_lws.objects.resources import CORE_EVENTS, CRON_JOBS, JOBS
 from rollout_lws.objects.writes import Create
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.kinds.jobs.manifest import from_cron_job, job_name, manifest
+from rollout_lws.rollout.gates.kinds.jobs.manifest import MOST_JOBS, from_cron_job, job_name, manifest
 from rollout_lws.rollout.gates.kinds.jobs.verdict import Unsettled, ending, trouble
 from rollout_lws.rollout.gates.kinds.kind import Ended, Judged, Kind, Running, deadline_of
-
-#: As many Jobs as a status remembers; older ones are deleted with the Rollout only.
-_MOST_JOBS = 64
 
 
 def _wanted(d: Draft, gate: StepGate, record: GateRecord) -> Wanted:
@@ -54,7 +51,7 @@ def _recorded(d: Draft, gate: StepGate, record: GateRecord) -> tuple[Draft, str]
     name = job_name(d, gate, record)
     if any(each.name == name for each in d.status.gate_jobs):
         return d, name
-    return d.set(gate_jobs=(*d.status.gate_jobs, GateJobRecord(name=name))[-_MOST_JOBS:]), name
+    return d.set(gate_jobs=(*d.status.gate_jobs, GateJobRecord(name=name))[-MOST_JOBS:]), name
 
 
 def _made(d: Draft, live: Job) -> Ended | Unsettled | None:

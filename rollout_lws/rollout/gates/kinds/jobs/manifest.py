@@ -16,6 +16,8 @@ from rollout_lws.targets.version import short_hash
 
 Object = dict[str, Any]
 
+#: As many Jobs as a status remembers; older ones are deleted with the Rollout only.
+MOST_JOBS = 64
 #: Longest name of a Job: its pods carry it in a label.
 NAME_BUDGET = 52
 _LONGEST_LABEL = 63

@@ -15,7 +15,7 @@ from rollout_lws.objects.resources import JOBS
 from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.rollout.decision import BestEffort, Wanted
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.gates.kinds.jobs.manifest import job_name
+from rollout_lws.rollout.gates.kinds.jobs.manifest import MOST_JOBS, job_name
 from rollout_lws.rollout.gates.records import begun
 from rollout_lws.rollout.state import InSteps
 
@@ -28,7 +28,7 @@ def wanted(d: Draft) -> Wanted:
 
 def follow(d: Draft) -> Draft:
     """After all other rules: stops and deletes, and forgets what is gone."""
-    records = d.status.gate_jobs
+    records = _known(d)
     if not records or d.o.gate_jobs.unknown is not None:
         return d
     awaited = _awaited(d)
@@ -42,6 +42,15 @@ def follow(d: Draft) -> Draft:
             d, after = _left(d, record, ours)
             kept.append(after)
     return d.set(gate_jobs=tuple(kept))
+
+
+def _known(d: Draft) -> tuple[GateJobRecord, ...]:
+    """Those on record, and Jobs of gates that a status which was wiped has lost, as far as there is room for them."""
+    records = d.status.gate_jobs
+    names, room = {each.name for each in records}, max(0, MOST_JOBS - len(records))
+    owned = (name for name, live in sorted(d.o.gate_jobs.jobs.items()) if live.metadata.controlled_by(d.uid))
+    lost = [GateJobRecord(name=name) for name in owned if name not in names]
+    return (*lost[:room], *records)
 
 
 def _awaited(d: Draft) -> frozenset[str]:

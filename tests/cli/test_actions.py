@@ -58,6 +58,15 @@ def test_each_command_has_a_request_of_its_own(
     assert (asked["type"], {name: asked[name] for name in fields}) == (kind, fields)
 
 
+def test_a_retry_names_the_gates_that_are_measured_again(world: World) -> None:
+    of_step = [("warm", "Passed"), ("first-token", "Inconclusive"), ("evals", "Error"), ("skipped", "Skipped")]
+    gates = [{"name": name, "result": result} for name, result in of_step] + [{"name": "runs"}]
+    world.release(**AWAITING, gates=gates, releaseGates=[{"name": "errors", "result": "Failed"}, {"name": "watched"}])
+    world.answer()
+    result = world.run("retry", "llama")
+    assert "has its whole deadline again, and measures again: first-token, evals, errors" in result.stdout
+
+
 @pytest.mark.parametrize(("status", "why"), [(LOADING, "not waiting for approval"), (HEALTHY, "nothing waits")])
 def test_what_makes_no_sense_now_writes_nothing(world: World, status: dict[str, Any], why: str) -> None:
     world.release(**status)

@@ -111,6 +111,10 @@ def abort(*, force: bool = False) -> Judge:
     return judge
 
 
+#: Results of gates that a retry measures again.
+_MEASURED_AGAIN = ("Failed", "Inconclusive", "Error")
+
+
 def retry(rollout: Object) -> Ask | Already:
     """Release the aborted version again; within the steps, restart deadlines and failure counts."""
     name, status = _name(rollout), _status(rollout)
@@ -121,7 +125,10 @@ def retry(rollout: Object) -> Ask | Already:
     if _promotes(rollout) and "Failed" in _gates_of_release(rollout).values():
         return Ask("Retry", f"{name} goes on with its promotion, and its gates are measured again")
     _in_steps(rollout, "no version was aborted, so there is none to try again")
-    return Ask("Retry", f"{name} step {step_words(rollout)} has its whole deadline again")
+    results = {**_results(rollout, "gates"), **_gates_of_release(rollout)}
+    again = [gate for gate, result in results.items() if result in _MEASURED_AGAIN]
+    measured = f", and measures again: {', '.join(again)}" if again else ""
+    return Ask("Retry", f"{name} step {step_words(rollout)} has its whole deadline again{measured}")
 
 
 def skip(gate: str) -> Judge:

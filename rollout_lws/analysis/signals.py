@@ -42,9 +42,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """A histogram of seconds."""
+    """A histogram of seconds; of its series those whose labels have one of the values named in ``where``, as Series."""
 
     name: str
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ class Buckets:
         typed = exposition.types.get(self.name, "histogram")
         if typed not in ("histogram", "unknown"):
             return Trouble(f"{self.name} is a {typed}, not a histogram")
-        found = exposition.samples.get(f"{self.name}_bucket", ())
+        found = Series(f"{self.name}_bucket", self.where).found(exposition)
         return histogram_of(found) if found else None
 
 
@@ -134,17 +135,19 @@ def _of(name: str, **where: str | tuple[str, ...]) -> Series:
 _VLLM_ENDED = _of("vllm:request_success_total")
 _VLLM_RUNNING, _SGLANG_RUNNING = _of("vllm:num_requests_running"), _of("sglang:num_running_reqs", tp_rank=("0", ""))
 _DYNAMO_ENDED = _of("dynamo_frontend_requests_total")
-_PICKER_RUNNING = _of("llm_d_epp_request_running")
 _DYNAMO_TO_BLAME = ("internal", "unavailable", "response_timeout", "overload")
 
 
-def _picked(requests: str, errors: str) -> Ratio:
-    """Of requests that had to be served. A picker counts a request once a server has been picked, errors in any case:
-    those before are added to what they are errors of. Any answer but 200 is a ModelServerError.
+#: Why an endpoint picker leads a request to no server; the last is that of the inference extension up to 1.4.
+_UNPICKED = ("Internal", "ServiceUnavailable", "ResourceExhausted", "InferencePoolResourceExhausted")
+
+
+def _unpicked(requests: str, errors: str) -> Ratio:
+    """Of requests to a pool those for which no server was picked; the others are counted as requests. What servers
+    answer is none of it: ModelServerError, where a picker sees the status at all, is any but 200, whoever is to blame.
     """
-    unpicked = ("Internal", "ResourceExhausted", "ServiceUnavailable")
-    failed = _of(errors, error_code=("ModelServerError", *unpicked))
-    return Ratio((failed,), (_of(requests), _of(errors, error_code=unpicked)))
+    failed = _of(errors, error_code=_UNPICKED)
+    return Ratio((failed,), (_of(requests), failed))
 
 
 #: Where a signal is found, the first that is exposed; a signal that an exporter lacks has nothing.
@@ -220,7 +223,8 @@ SOURCES: Mapping[Exporter, Mapping[Signal, tuple[Source, ...]]] = {
     # The second names are those of the inference extension, which llm-d's router exposes as well.
     Router.ENDPOINT_PICKER: {
         Signal.TIME_TO_FIRST_TOKEN: (
-            Buckets("llm_d_epp_request_ttft_seconds"),
+            # Without a stream the first byte is that of the whole answer.
+            Buckets("llm_d_epp_request_ttft_seconds", {"streaming": ("true",)}),
             Buckets("inference_objective_request_ttft_seconds"),
         ),
         Signal.INTER_TOKEN_LATENCY: (Buckets("llm_d_epp_request_streaming_itl_seconds"),),
@@ -233,10 +237,9 @@ SOURCES: Mapping[Exporter, Mapping[Signal, tuple[Source, ...]]] = {
             Buckets("inference_objective_request_duration_seconds"),
         ),
         Signal.ERROR_RATE: (
-            _picked("llm_d_epp_request_total", "llm_d_epp_request_error_total"),
-            _picked("inference_objective_request_total", "inference_objective_request_error_total"),
+            _unpicked("llm_d_epp_request_total", "llm_d_epp_request_error_total"),
+            _unpicked("inference_objective_request_total", "inference_objective_request_error_total"),
         ),
-        Signal.RUNNING_REQUESTS: (Gauge(_PICKER_RUNNING),),
     },
 }
 
@@ -273,14 +276,13 @@ _MARKS: Mapping[Exporter, tuple[str, ...]] = {
 }
 
 
-#: Running and completed requests, which tell whether any have reached a server.
+#: Running and completed requests, which tell whether any have reached a server, of those that expose gauges.
 _REQUESTS: Mapping[Exporter, tuple[Series | None, Series]] = {
     Engine.VLLM: (_VLLM_RUNNING, _VLLM_ENDED),
     Engine.SGLANG: (_SGLANG_RUNNING, _of("sglang:num_requests_total")),
     Engine.TENSORRT_LLM: (_of("trtllm_num_requests_running"), _of("trtllm_request_success_total")),
     Engine.DYNAMO: (_of("dynamo_frontend_inflight_requests"), _DYNAMO_ENDED),
     Engine.TGI: (None, _of("tgi_request_count")),
-    Router.ENDPOINT_PICKER: (_PICKER_RUNNING, _of("llm_d_epp_request_total")),
 }
 
 

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from rollout_lws.analysis.calls import is_reserved
 from rollout_lws.analysis.criterion import Criterion
-from rollout_lws.analysis.kinds import MEASURES, Measure, Router, Signal
+from rollout_lws.analysis.kinds import MEASURES, Measure, Signal
 from rollout_lws.analysis.signals import SOURCES, engines
 from rollout_lws.api.gate_spec import Analysis, HttpGate, JobGate, MetricGate, PlannedGate, QueryGate, StepGate
 from rollout_lws.api.problem import Problem
@@ -221,26 +221,12 @@ def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem
             f"{asked} does not expose it; {', '.join(engines(metric.signal))}"
             f" {'does' if len(engines(metric.signal)) == 1 else 'do'}",
         )
-    if metric.of is not None:
-        yield from _of_router(metric, metric.of, analysis, at)
+    if metric.of is not None and analysis.from_ is not FigureSource.PROMETHEUS:
+        yield Problem(f"{at}.of", "no picker is asked itself: set analysis.from to Prometheus, or remove it")
     text = metric.max or metric.min
     name = "max" if metric.max is not None else "min"
     if text is not None:
         yield from _unit(metric.signal, measure, text, f"{at}.{name}")
-
-
-def _of_router(metric: MetricGate, router: Router, analysis: Analysis, at: str) -> Iterator[Problem]:
-    match router:
-        case Router.ENDPOINT_PICKER:
-            if analysis.from_ is not FigureSource.PROMETHEUS:
-                yield Problem(f"{at}.of", "no picker is asked itself: set analysis.from to Prometheus, or remove it")
-            if metric.signal is Signal.ERROR_RATE and metric.max is not None:
-                yield Problem(
-                    f"{at}.max",
-                    "a picker counts each answer but 200 as an error, also of requests that are wrong: use maxToStable",
-                )
-        case unknown:
-            assert_never(unknown)
 
 
 def _unit(signal: Signal, measure: Measure, text: str, at: str) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from rollout_lws.api import Rollout, RolloutStatus, rollouts
+from rollout_lws.api import PlannedGate, Rollout, RolloutStatus, StyleStrategy, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
@@ -20,7 +20,7 @@ from rollout_lws.targets.target import Target
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, annotated_names
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.pools import picker_service
+from rollout_lws.traffic.pools import fails_closed, picker_service
 from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
@@ -106,11 +106,13 @@ def routing(
     asked = style.traffic_routings[0] if style and style.traffic_routings else None
     kinds, needed = looked_at_kinds(names), needed_kinds(names)
     objects = {resource: plain_all(world.every(resource)) for resource in kinds}
-    pools = filter(None, (names.stable_pool, names.canary_pool))
-    of_pools = {pool: picker_service(objects[INFERENCE_POOLS].get(pool)) for pool in pools}
-    pickers = tuple(filter(None, of_pools.values()))
+    pools = {pool: objects[INFERENCE_POOLS].get(pool) for pool in (names.stable_pool, names.canary_pool) if pool}
+    needed_pickers = {picker_service(live) for live in pools.values() if fails_closed(live)}
+    # The others are of use for their figures only.
+    wanted_pickers = needed_pickers | ({*map(picker_service, pools.values())} if _asks_pickers(style) else set())
+    pickers = sorted(filter(None, wanted_pickers))
     reached = tuple(dict.fromkeys((names.service, canary_service_name(names.service), *pickers)))
-    unknowns = [world.unknown_endpoints(each) for each in reached]
+    unknowns = [world.unknown_endpoints(each) for each in reached if each not in pickers or each in needed_pickers]
     for resource in kinds:
         unknown = world.unknown(resource)
         # Optional kinds must not block anything when they cannot be listed.
@@ -126,12 +128,22 @@ def routing(
         objects={SERVICES: plain_all(world.every_service()), **objects},
         endpoints={each: frozenset(_ready_addresses(world, each)) for each in reached},
         answering=frozenset(each for each in pickers if any(s.any_ready for s in world.endpoint_slices(each))),
-        pickers={pool: _ready_addresses(world, service) for pool, service in of_pools.items() if service},
+        pickers={
+            pool: _ready_addresses(world, picker_service(live))
+            for pool, live in pools.items()
+            if picker_service(live) in pickers
+        },
         other_leaders=_other_leaders(world, stable, canary),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,
         trouble=waits or "",
     )
+
+
+def _asks_pickers(style: StyleStrategy | None) -> bool:
+    """Whether a gate of the plan wants figures of endpoint pickers."""
+    gates: tuple[PlannedGate, ...] = (*style.gates, *style.every_gate) if style is not None else ()
+    return any(gate.metric is not None and gate.metric.of is not None for gate in gates)
 
 
 def _ready_addresses(world: World, service: str) -> dict[str, str]:

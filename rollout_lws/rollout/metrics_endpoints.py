@@ -19,6 +19,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.targets.version import Version
+from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import Names
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -85,10 +86,21 @@ def pickers_of_stable(d: Draft, since: datetime) -> tuple[Endpoint, ...]:
 
 
 def _pickers(d: Draft, pool: Callable[[Names], str | None], since: datetime) -> tuple[Endpoint, ...]:
-    """Known by their names: one that comes again under its name begins to count anew."""
+    """Known by their names: one that comes again under its name begins to count anew. None, if one of them serves both
+    pools: its figures are of both versions.
+    """
     facts = d.o.routing
-    known = facts.pickers.get(pool(facts.names) or "", {}) if facts is not None else {}
+    if facts is None or shared_picker(facts):
+        return ()
+    known = facts.pickers.get(pool(facts.names) or "", {})
     return tuple(Endpoint(name, name, address, 0, "", since) for name, address in sorted(known.items()))
+
+
+def shared_picker(facts: RoutingFacts) -> str:
+    """A pod that picks for the pools of both versions; "" if there is none."""
+    names = (facts.names.stable_pool, facts.names.canary_pool)
+    stable, new = (facts.pickers.get(name or "", {}).keys() for name in names)
+    return min(stable & new, default="")
 
 
 def _stable_groups(d: Draft) -> Iterable[Group]:

@@ -112,7 +112,7 @@ def _picker(pool: Object | None) -> Object:
     return found
 
 
-def _fails_closed(pool: Object | None) -> bool:
+def fails_closed(pool: Object | None) -> bool:
     """Whether requests to the pool fail while its picker does not answer."""
     return (_picker(pool).get("failureMode") or "FailClose") == "FailClose"
 
@@ -123,7 +123,7 @@ def unanswered(facts: RoutingFacts, pool: str | None) -> str:
     """
     found = facts.find(INFERENCE_POOLS, pool)
     name = picker_service(found)
-    if not name or not _fails_closed(found) or name in facts.answering:
+    if not name or not fails_closed(found) or name in facts.answering:
         return ""
     what, service = f"InferencePool {pool} fails all requests (failureMode FailClose)", facts.find(SERVICES, name)
     of_picker = f"the Service {name} of its endpoint picker"

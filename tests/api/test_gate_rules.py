@@ -162,7 +162,8 @@ PICKED = {"of": "EndpointPicker"}
         # It is not the engine of the leader pods that is asked.
         (metric(max="2s", **PICKED), {"from": "Prometheus", "engine": "TGI"}, True, ""),
         (metric("ErrorRate", maxToStable="150%", **PICKED), {"from": "Prometheus"}, True, ""),
-        (metric("ErrorRate", max="2%", **PICKED), {"from": "Prometheus"}, True, "metric.max: a picker counts each"),
+        (metric("ErrorRate", max="2%", **PICKED), {"from": "Prometheus"}, True, ""),
+        (metric("RunningRequests", max="8", **PICKED), {"from": "Prometheus"}, True, "metric.signal: EndpointPicker"),
         (metric("QueueTime", max="2s", **PICKED), {"from": "Prometheus"}, True, "metric.signal: EndpointPicker does"),
         (metric(max="2s", **PICKED), None, True, "metric.of: no picker is asked itself: set analysis.from"),
         (metric(max="2s", **PICKED), {"from": "Prometheus"}, False, "metric.of: the versions have no endpoint picker"),

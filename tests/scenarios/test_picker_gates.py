@@ -9,17 +9,20 @@ from typing import Any, cast
 import pytest
 
 from rollout_lws.measuring.prometheus_client import PrometheusClient
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.resources import INFERENCE_POOLS, PODS
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.scenarios.measured import MeasuredWorld
 from tests.scenarios.names import NAMESPACE
 from tests.scenarios.pickers import NEW, OLD, Pickers
-from tests.scenarios.routed import BY_POOLS, create_provider, routing
+from tests.scenarios.routed import BY_POOLS, CANARY_POOL, POOL, create_provider, routing
 from tests.scenarios.stories import at_rest
 from tests.scenarios.test_traffic_second_pool import start_picker
 
 pytestmark = pytest.mark.looptime
 
+UNPICKED = {"of": "EndpointPicker", "signal": "ErrorRate", "max": "2%"}
 FAILED = {"of": "EndpointPicker", "signal": "ErrorRate", "maxToStable": "200%"}
 FIRST_TOKEN = {"of": "EndpointPicker", "signal": "TimeToFirstToken", "max": "2s"}
 
@@ -27,6 +30,14 @@ FIRST_TOKEN = {"of": "EndpointPicker", "signal": "TimeToFirstToken", "max": "2s"
 @pytest.fixture
 async def world() -> AsyncIterator[MeasuredWorld]:
     made = MeasuredWorld()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[MeasuredWorld]:
+    """Whose promotions take as long as some windows do."""
+    made = MeasuredWorld(Options(timing=Timing(ready_after=120)))
     yield made
     made.close()
 
@@ -52,12 +63,11 @@ def results(world: MeasuredWorld) -> dict[str, Any]:
 
 
 async def test_a_version_goes_on_by_its_own_pickers_figures(world: MeasuredWorld) -> None:
-    """Half of the errors of both are of clients."""
-    codes = {pod: {"ModelServerError": 1.0, "BadRequest": 20.0} for pod in (OLD, NEW)}
-    pickers = Pickers(world, codes)
-    await released(world, pickers, FAILED, FIRST_TOKEN)
+    """What clients get wrong and what servers answer is no fault of the picker's, and no errors at all are none."""
+    pickers = Pickers(world, {NEW: {"ModelServerError": 50.0, "BadRequest": 50.0}})
+    await released(world, pickers, UNPICKED, FIRST_TOKEN)
     await world.until_state("Healthy", 7200)
-    assert pickers.asked == {OLD, NEW}
+    assert pickers.asked == {NEW}
 
 
 @pytest.mark.parametrize(
@@ -65,17 +75,17 @@ async def test_a_version_goes_on_by_its_own_pickers_figures(world: MeasuredWorld
     [
         pytest.param(FIRST_TOKEN, {"slow": {NEW: 20.0}}, "p95 of the time to first token", id="slow"),
         pytest.param(
-            FAILED,
-            {"codes": {OLD: {"ModelServerError": 1.0}, NEW: {"ModelServerError": 6.0}}},
-            "failed requests 6%, at most 2% (200% of stable's 1%)",
+            UNPICKED,
+            {"codes": {NEW: {"ServiceUnavailable": 6.0}}},
+            "failed requests 5.66%, at most 2%",
             id="failed",
         ),
         # Three of the new version's picked four find no server, and are no part of what was picked.
         pytest.param(
             FAILED,
-            {"codes": {OLD: {"ModelServerError": 1.0}, NEW: {"ServiceUnavailable": 300.0}}},
-            "failed requests 75%, at most 2% (200% of stable's 1%)",
-            id="unpicked",
+            {"codes": {OLD: {"Internal": 1.0}, NEW: {"ServiceUnavailable": 300.0}}},
+            "failed requests 75%, at most 1.98% (200% of stable's 0.99%)",
+            id="compared",
         ),
     ],
 )
@@ -96,7 +106,7 @@ async def test_pickers_of_another_cluster_are_not_read(world: MeasuredWorld) -> 
 async def test_without_a_picker_that_is_ready_there_is_no_verdict(world: MeasuredWorld) -> None:
     await released(world, Pickers(world), FIRST_TOKEN, running=(OLD,))
     await world.until(lambda: results(world) == {"gate-0": "Error"}, seconds=3600)
-    assert "the new version has no endpoint picker that is ready" in world.status["gates"][0]["message"]
+    assert "the new version has no endpoint picker of its own that is ready" in world.status["gates"][0]["message"]
     start_picker(world, NEW)
     world.request("Retry")
     await world.until_state("Healthy", 7200)
@@ -115,3 +125,50 @@ async def test_a_picker_that_is_replaced_counts_on(world: MeasuredWorld) -> None
     assert counted is not None
     # Four a second in 300 s, but those before the first samples of the second pod.
     assert 1000 < int(counted[1].replace(",", "")) <= 1200
+
+
+async def test_a_version_that_has_nothing_to_be_compared_with_gets_no_verdict(world: MeasuredWorld) -> None:
+    await released(world, Pickers(world), FAILED, running=(NEW,))
+    await world.until(lambda: bool(results(world).get("gate-0")), seconds=3600)
+    assert "the stable version has no endpoint picker of its own that is ready" in world.status["gates"][0]["message"]
+
+
+async def test_a_picker_that_both_pools_have_tells_the_versions_apart_from_nothing(world: MeasuredWorld) -> None:
+    """Refused before a release; and without a verdict, if it comes to be in one."""
+    shared = {"spec": {"endpointPickerRef": {"name": OLD}}}
+    await released(world, Pickers(world), FIRST_TOKEN)
+    world.patch(INFERENCE_POOLS, CANARY_POOL, shared)
+    await world.until(lambda: bool(results(world).get("gate-0")), seconds=3600)
+    assert "no endpoint picker of its own that is ready" in world.status["gates"][0]["message"]
+    world.request("Abort")
+    await world.until_state("Aborted")
+    world.set_image("v3")
+    same = (
+        f"gate gate-0 asks each version's endpoint picker, and InferencePools {POOL} and {CANARY_POOL} have the same"
+        f" one, Service {OLD}: give {CANARY_POOL} a picker of its own, or remove metric.of"
+    )
+    await world.until(lambda: world.status.get("message") == same)
+    assert world.status["phase"] != "Progressing"
+
+
+async def test_in_a_promotion_pools_are_compared_no_more(slow: MeasuredWorld) -> None:
+    slow.prometheus = cast(PrometheusClient, pickers := Pickers(slow, codes={OLD: {"Internal": 1.0}}))
+    watched = [{"name": "compared", "metric": FAILED, "window": 60}]
+    create_provider(slow, BY_POOLS)
+    for name in (OLD, NEW):
+        start_picker(slow, name)
+    style = {"trafficRoutings": routing(BY_POOLS), "gates": watched}
+    step = {"replicas": 1, "traffic": "10%", "pause": {}}
+    await at_rest(slow, step, {"replicas": "100%"}, canary=style, analysis={"from": "Prometheus"}, onFailure="Abort")
+    slow.set_image("v2")
+    await slow.until_state("AwaitingApproval")
+    await slow.sleep(300)
+    assert "finishedAt" not in slow.status["releaseGates"][0]
+    slow.approve()
+    await slow.until(lambda: (slow.status.get("finalising") or {}).get("task") == "Promote")
+    # What the first pool says is no more of the stable version by then.
+    pickers.codes = {OLD: {"Internal": 1.0}, NEW: {"Internal": 50.0}}
+    await slow.until_state("Healthy", 7200)
+    (record,) = slow.status["releaseGates"]
+    assert "result" not in record
+    assert "finishedAt" in record

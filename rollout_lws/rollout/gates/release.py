@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from rollout_lws.api import GateRecord, GateResult, PlannedGate
+from rollout_lws.api import GateRecord, GateResult, MetricGate, PlannedGate
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
@@ -97,7 +97,7 @@ def _known(d: Draft, gate: PlannedGate) -> GateRecord | None:
 
 def _record(d: Draft, gate: PlannedGate) -> GateRecord:
     known = _known(d, gate)
-    if known is not None and known.since is not None and not _compares_again(d, known):
+    if known is not None and known.since is not None and not _compares_again(d, gate, known):
         return known
     return GateRecord(name=gate.name, hash=gate_hash(gate, d.o.rollout.spec.strategy.source), since=d.now)
 
@@ -105,7 +105,7 @@ def _record(d: Draft, gate: PlannedGate) -> GateRecord:
 def _judged(d: Draft, gate: PlannedGate, record: GateRecord) -> GateRecord:
     if record.finished_at is not None:
         return record
-    if gate.metric is not None and gate.metric.max_to_stable is not None and _stable_is_left(d):
+    if gate.metric is not None and gate.metric.max_to_stable is not None and _stable_is_left(d, gate.metric):
         return with_fields(record, finished_at=d.now, message=_COMPARED_NO_MORE)
     _, judged = kind_of(gate).judge(d, gate, record)
     match judged:
@@ -116,13 +116,18 @@ def _judged(d: Draft, gate: PlannedGate, record: GateRecord) -> GateRecord:
             return with_fields(record, **ended, **judged.shown)
 
 
-def _compares_again(d: Draft, record: GateRecord) -> bool:
+def _compares_again(d: Draft, gate: PlannedGate, record: GateRecord) -> bool:
     """Whether it had nothing to compare with, and has now."""
-    return record.finished_at is not None and record.result is None and not _stable_is_left(d)
+    ended = record.finished_at is not None and record.result is None
+    return ended and gate.metric is not None and not _stable_is_left(d, gate.metric)
 
 
-def _stable_is_left(d: Draft) -> bool:
-    """Whether the stable version takes no requests any more."""
+def _stable_is_left(d: Draft, metric: MetricGate) -> bool:
+    """Whether the stable version takes no requests any more, or nothing tells them from those of the new one: in a
+    promotion the pool of the stable version has groups of both.
+    """
+    if metric.of is not None and isinstance(d.state, Promoting):
+        return True
     record = d.status.traffic
     if record is not None and settings(d) is not None and weight_of(record.applied) == _ALL:
         return True

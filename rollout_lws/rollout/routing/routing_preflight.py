@@ -203,6 +203,21 @@ def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal
         return
     for name in (stable, new):
         yield from _pool(d, facts, name)
+    yield from _same_picker(d, facts, stable, new)
+
+
+def _same_picker(d: Draft, facts: RoutingFacts, stable: str, new: str) -> Iterator[Refusal]:
+    """For a plan whose gates ask each version's picker."""
+    one, other = (pools.picker_service(facts.find(INFERENCE_POOLS, name)) for name in (stable, new))
+    every = (*d.strategy.gates, *d.strategy.every_gate)
+    gate = next((each for each in every if each.metric is not None and each.metric.of is not None), None)
+    if gate is not None and one and one == other:
+        yield Refusal(
+            Reason.POOL_PROBLEM,
+            f"gate {gate.name} asks each version's endpoint picker, and InferencePools {stable} and {new} have the same"
+            f" one, Service {one}: give {new} a picker of its own, or remove metric.of",
+            FieldRef("spec.endpointPickerRef", INFERENCE_POOLS.kind, new),
+        )
 
 
 def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:

@@ -12,7 +12,9 @@ from rollout_lws.objects.resources import CRON_JOBS, SERVICES
 from tests.cli.doctor.looking import assert_whole, broken, links, look, told
 from tests.scenarios.evals import EVALS, cron_job
 from tests.scenarios.names import NAMESPACE
+from tests.scenarios.routed import BY_POOLS, CANARY_POOL, POOL, create_provider, routing
 from tests.scenarios.stories import at_rest
+from tests.scenarios.test_traffic_second_pool import start_picker
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
@@ -128,6 +130,26 @@ async def test_a_service_that_cannot_be_asked_is_named(world: World, spec: dict[
     await measured(world, BOARD)
     found = await broken(world)
     assert (found.name, found.about, found.found) == (Name.GATES, "Service/approvals", f"gate board: {why}")
+
+
+async def test_a_pool_whose_picker_does_not_run_has_no_figures(world: World) -> None:
+    create_provider(world, BY_POOLS)
+    picked = {"of": "EndpointPicker", "signal": "ErrorRate", "maxToStable": "150%"}
+    style = {"trafficRoutings": routing(BY_POOLS)}
+    await gated(world, {"name": "picked", "metric": picked}, canary=style, analysis={"from": "Prometheus"})
+    about = {each.about for each in of_gates(await links(world))}
+    assert about == {f"InferencePool/{POOL}", f"InferencePool/{CANARY_POOL}"}
+    start_picker(world, f"{POOL}-epp")
+    await world.rest()
+    (only,) = of_gates(await links(world))
+    assert (only.state, only.found) == (
+        State.WAITING,
+        f"gate picked: the Service that InferencePool {CANARY_POOL} names in endpointPickerRef has no ready pod: start"
+        " the picker",
+    )
+    start_picker(world, f"{CANARY_POOL}-epp")
+    await world.rest()
+    await assert_whole(world)
 
 
 async def test_a_service_with_a_selector_is_in_order(world: World) -> None:

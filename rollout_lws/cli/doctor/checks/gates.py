@@ -9,7 +9,7 @@ from typing import assert_never, cast
 from rollout_lws.api import FigureSource, GateResult, HttpGate, JobGate, MetricGate, PlannedGate, QueryGate, StepGate
 from rollout_lws.cli.doctor.case import Case, Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import CRON_JOBS, JOBS, LEADER_WORKER_SETS, SERVICES
+from rollout_lws.objects.resources import CRON_JOBS, INFERENCE_POOLS, JOBS, LEADER_WORKER_SETS, SERVICES
 from rollout_lws.rollout.gates.kinds.jobs.job import lacking
 from rollout_lws.rollout.gates.kinds.jobs.manifest import from_cron_job
 from rollout_lws.rollout.gates.records import known_records, planned
@@ -118,7 +118,10 @@ def _lacks(case: Case, gate: PlannedGate) -> Iterator[_Lack]:
 
 
 def _figures(case: Case, metric: MetricGate) -> Iterator[_Lack]:
-    source = case.d.o.rollout.spec.strategy.source
+    source, facts = case.d.o.rollout.spec.strategy.source, case.d.o.routing
+    if metric.of is not None and facts is not None:
+        pools = (facts.names.canary_pool, facts.names.stable_pool if metric.max_to_stable is not None else None)
+        yield from (_unpicked(case, pool) for pool in pools if pool and not facts.pickers.get(pool))
     if source.from_ is not FigureSource.PODS:
         return
     versions: list[Version | None] = [case.d.version]
@@ -126,6 +129,14 @@ def _figures(case: Case, metric: MetricGate) -> Iterator[_Lack]:
         versions.append(stable_version(case.d))
     if not all(metrics_port(each.leader_template, source.pods.port) for each in versions if each is not None):
         yield _undeclared(case, source.pods.port, "of its metrics, or name one in spec.strategy.analysis.pods.port")
+
+
+def _unpicked(case: Case, pool: str) -> _Lack:
+    return _Lack(
+        f"{INFERENCE_POOLS.kind}/{pool}",
+        f"the Service that InferencePool {pool} names in endpointPickerRef has no ready pod: start the picker",
+        (case.kubectl(f"get {INFERENCE_POOLS} {pool} -o jsonpath='{{.spec.endpointPickerRef}}'"),),
+    )
 
 
 def _of_groups(case: Case, http: HttpGate) -> Iterator[_Lack]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from rollout_lws.analysis.criterion import Criterion, Figures, Verdict
-from rollout_lws.analysis.kinds import Measure, Router, Signal, words
+from rollout_lws.analysis.kinds import Engine, Measure, Router, Signal, words
 from rollout_lws.analysis.ledger import Key, Server
 from rollout_lws.analysis.trial import Trial
 from rollout_lws.api.base import tallied
@@ -71,12 +71,9 @@ def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> st
         more = f" (and {len(shown) - _NAMED} more)" if len(shown) > _NAMED else ""
         return f"pods cannot be read: {'; '.join(shown[:_NAMED])}{more}"
     if not trial.new.pods:
-        what = (
-            "ready group to measure"
-            if criterion.exporter != Router.ENDPOINT_PICKER
-            else "endpoint picker that is ready"
-        )
-        return f"the new version has no {what}"
+        return f"the new version has {_untold(criterion)}"
+    if criterion.compared and not trial.stable.pods:
+        return f"the stable version has {_untold(criterion)}"
     if trial.new.silent():
         return f"no pod of the new version exposes {words(criterion.signal)} yet: no request has reached it"
     if criterion.measure in (Measure.MEAN, Measure.STALL):
@@ -89,6 +86,17 @@ def _missing(criterion: Criterion, trial: Trial, names: Mapping[str, str]) -> st
         side = "the new version" if samples == fewest else "the stable version"
         return f"{side} completed {fewest:,.0f} requests, and {criterion.min_samples:,} are the least"
     return ""
+
+
+def _untold(criterion: Criterion) -> str:
+    """That nothing could tell the figures of a version."""
+    match criterion.exporter:
+        case Router.ENDPOINT_PICKER:
+            return "no endpoint picker of its own that is ready"
+        case Engine() | None:
+            return "no ready group to measure"
+        case unknown:
+            assert_never(unknown)
 
 
 def _value(criterion: Criterion, figures: Figures) -> str:

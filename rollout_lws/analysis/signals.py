@@ -144,7 +144,7 @@ _UNPICKED = ("Internal", "ServiceUnavailable", "ResourceExhausted", "InferencePo
 
 def _unpicked(requests: str, errors: str) -> Ratio:
     """Of requests to a pool those for which no server was picked; the others are counted as requests. What servers
-    answer is none of it: ModelServerError, where a picker sees the status at all, is any but 200, whoever is to blame.
+    answer is none of it: ModelServerError, where a picker sees the status at all, is any but 200, of bad requests too.
     """
     failed = _of(errors, error_code=_UNPICKED)
     return Ratio((failed,), (_of(requests), failed))

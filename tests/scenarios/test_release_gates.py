@@ -11,7 +11,8 @@ import pytest
 from rollout_lws.objects.resources import LWS_NAME, PODS
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.behaviours.faults import CUT_OFF, Timing
+from rollout_lws.sandbox.behaviours.faults import PREFIX as BEHAVIOUR
 from rollout_lws.sandbox.model_servers import PREFIX
 from tests.scenarios.measured import SLOW, WELL, MeasuredWorld
 from tests.scenarios.names import NAMESPACE
@@ -335,3 +336,30 @@ async def test_a_controller_that_was_restarted_watches_on(world: MeasuredWorld) 
     slow_down(world)
     world.start_controller()
     await world.until_state("Aborted", 600)
+
+
+async def test_a_way_back_that_would_take_the_last_serving_group_waits_and_promotes_nothing(
+    world: MeasuredWorld,
+) -> None:
+    await released(world, WELL, FIRST_TOKEN, replicas=2, onFailure="Abort")
+    await world.until(lambda: set(world.groups()) == {0, 1} and world.groups()[1].startswith("v2"), seconds=7200)
+    world.patch_rollout({"strategy": {"paused": True}})
+    await world.until(lambda: world.groups()[1] == "v2")
+    # What runs is bad, and what could take its place cannot be reached.
+    slow_down(world, world.name)
+    slow_down(world)
+    await world.until(lambda: gate(world).get("result") == "Failed", seconds=3600)
+    for pod in world.server.list(PODS, NAMESPACE):
+        if not pod["metadata"]["name"].startswith("llama-1"):
+            world.patch(PODS, pod["metadata"]["name"], {"metadata": {"annotations": {f"{BEHAVIOUR}{CUT_OFF}": "true"}}})
+    await world.until(lambda: world.groups()[0] == "v1!", seconds=3600)
+    world.patch_rollout({"strategy": {"paused": False}})
+    await world.until(lambda: "is the only one that serves" in world.status.get("message", ""), seconds=3600)
+    await world.sleep(60)
+    assert world.groups()[1] == "v2"
+    assert world.status["finalising"]["reason"] == "Aborted"
+    for pod in world.server.list(PODS, NAMESPACE):
+        world.patch(PODS, pod["metadata"]["name"], {"metadata": {"annotations": {f"{BEHAVIOUR}{CUT_OFF}": None}}})
+    await world.until_state("Aborted", 7200)
+    await world.rest()
+    assert world.groups() == {0: "v1", 1: "v1"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from rollout_lws.api.resources import batch_releases
@@ -100,8 +103,18 @@ async def test_a_version_is_told(server: Asking) -> None:
     assert found["gitVersion"].startswith(f"v{found['major']}.{found['minor']}.")
 
 
+async def _paths_of_schemas(server: Asking, awaited: set[str]) -> dict[str, Any]:
+    """Once those of all groups are there: Kubernetes publishes them a moment after their kinds are established."""
+    async with asyncio.timeout(30):
+        while True:
+            paths: dict[str, Any] = (await server.ask("GET", "/openapi/v3")).ok()["paths"]
+            if awaited <= paths.keys():
+                return paths
+            await asyncio.sleep(0.1)
+
+
 async def test_schemas_are_offered_for_each_group(server: Asking) -> None:
-    paths = (await server.ask("GET", "/openapi/v3")).ok()["paths"]
+    paths = await _paths_of_schemas(server, {base(resource).strip("/") for resource in _EXPECTED})
     for resource in _EXPECTED:
         assert paths[base(resource).strip("/")]["serverRelativeURL"].startswith(f"/openapi/v3{base(resource)}?hash=")
     found = (await server.ask("GET", f"/openapi/v3{base(LEADER_WORKER_SETS)}")).ok()

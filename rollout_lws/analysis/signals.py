@@ -222,16 +222,11 @@ SOURCES: Mapping[Exporter, Mapping[Signal, tuple[Source, ...]]] = {
     },
     # The second names are those of the inference extension, which llm-d's router exposes as well.
     Router.ENDPOINT_PICKER: {
-        Signal.TIME_TO_FIRST_TOKEN: (
-            # Without a stream the first byte is that of the whole answer.
-            Buckets("llm_d_epp_request_ttft_seconds", {"streaming": ("true",)}),
-            Buckets("inference_objective_request_ttft_seconds"),
-        ),
+        # Without a stream the first byte is that of the whole answer; what the inference extension calls so does not
+        # say which it is.
+        Signal.TIME_TO_FIRST_TOKEN: (Buckets("llm_d_epp_request_ttft_seconds", {"streaming": ("true",)}),),
         Signal.INTER_TOKEN_LATENCY: (Buckets("llm_d_epp_request_streaming_itl_seconds"),),
-        Signal.TIME_PER_OUTPUT_TOKEN: (
-            Buckets("llm_d_epp_request_streaming_tpot_seconds"),
-            Buckets("inference_objective_request_tpot_seconds"),
-        ),
+        Signal.TIME_PER_OUTPUT_TOKEN: (Buckets("llm_d_epp_request_streaming_tpot_seconds"),),
         Signal.REQUEST_LATENCY: (
             Buckets("llm_d_epp_request_duration_seconds"),
             Buckets("inference_objective_request_duration_seconds"),

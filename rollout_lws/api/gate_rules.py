@@ -223,6 +223,11 @@ def _metric(metric: MetricGate, analysis: Analysis, at: str) -> Iterator[Problem
         )
     if metric.of is not None and analysis.from_ is not FigureSource.PROMETHEUS:
         yield Problem(f"{at}.of", "no picker is asked itself: set analysis.from to Prometheus, or remove it")
+    if metric.of is not None and metric.signal is Signal.ERROR_RATE and metric.max_to_stable is not None:
+        yield Problem(
+            f"{at}.maxToStable",
+            "a picker that is well leads every request to a server, and nothing is a multiple of none: use max",
+        )
     text = metric.max or metric.min
     name = "max" if metric.max is not None else "min"
     if text is not None:

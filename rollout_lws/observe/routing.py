@@ -109,8 +109,8 @@ def routing(
     pools = {pool: objects[INFERENCE_POOLS].get(pool) for pool in (names.stable_pool, names.canary_pool) if pool}
     needed_pickers = {picker_service(live) for live in pools.values() if fails_closed(live)}
     # The others are of use for their figures only.
-    wanted_pickers = needed_pickers | ({*map(picker_service, pools.values())} if _asks_pickers(style) else set())
-    pickers = sorted(filter(None, wanted_pickers))
+    figures_of = {pool: picker_service(live) for pool, live in pools.items()} if _asks_pickers(style) else {}
+    pickers = sorted(filter(None, needed_pickers | {*figures_of.values()}))
     reached = tuple(dict.fromkeys((names.service, canary_service_name(names.service), *pickers)))
     unknowns = [world.unknown_endpoints(each) for each in reached if each not in pickers or each in needed_pickers]
     for resource in kinds:
@@ -129,9 +129,9 @@ def routing(
         endpoints={each: frozenset(_ready_addresses(world, each)) for each in reached},
         answering=frozenset(each for each in pickers if any(s.any_ready for s in world.endpoint_slices(each))),
         pickers={
-            pool: _ready_addresses(world, picker_service(live))
-            for pool, live in pools.items()
-            if picker_service(live) in pickers
+            pool: _ready_addresses(world, service)
+            for pool, service in figures_of.items()
+            if world.unknown(INFERENCE_POOLS) is None and (not service or world.unknown_endpoints(service) is None)
         },
         other_leaders=_other_leaders(world, stable, canary),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),

@@ -19,7 +19,6 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.targets.version import Version
-from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import Names
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -90,17 +89,19 @@ def _pickers(d: Draft, pool: Callable[[Names], str | None], since: datetime) -> 
     pools: its figures are of both versions.
     """
     facts = d.o.routing
-    if facts is None or shared_picker(facts):
+    if facts is None:
+        return ()
+    either = (facts.pickers.get(each or "", {}) for each in (facts.names.stable_pool, facts.names.canary_pool))
+    if set.intersection(*map(set, either)):
         return ()
     known = facts.pickers.get(pool(facts.names) or "", {})
     return tuple(Endpoint(name, name, address, 0, "", since) for name, address in sorted(known.items()))
 
 
-def shared_picker(facts: RoutingFacts) -> str:
-    """A pod that picks for the pools of both versions; "" if there is none."""
-    names = (facts.names.stable_pool, facts.names.canary_pool)
-    stable, new = (facts.pickers.get(name or "", {}).keys() for name in names)
-    return min(stable & new, default="")
+def pickers_are_known(d: Draft) -> bool:
+    """Whether the ready pods of both pools' endpoint pickers are listed: after a restart, for example, they are not."""
+    facts = d.o.routing
+    return facts is None or facts.pickers.keys() >= {*filter(None, (facts.names.stable_pool, facts.names.canary_pool))}
 
 
 def _stable_groups(d: Draft) -> Iterable[Group]:

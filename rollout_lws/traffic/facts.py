@@ -25,7 +25,7 @@ class RoutingFacts:
     of the namespace, and all known objects of kinds that are named. ``endpoints`` are the names of the pods that the
     EndpointSlices of a Service list as ready, by Service: the Services of both versions, and those of endpoint pickers.
     ``answering`` are the latter with any ready endpoint, pod or not; ``pickers`` are the ready pods of a pool's, with
-    their addresses, by pool.
+    their addresses, by pool: of pools for whose figures a gate asks, once they are known.
     ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
     does not serve. ``synced`` is False while required objects are not listed yet; ``trouble`` then says what prevents
     listing them, "" when nothing does.

@@ -161,7 +161,12 @@ PICKED = {"of": "EndpointPicker"}
         (metric(max="2s", **PICKED), {"from": "Prometheus"}, True, ""),
         # It is not the engine of the leader pods that is asked.
         (metric(max="2s", **PICKED), {"from": "Prometheus", "engine": "TGI"}, True, ""),
-        (metric("ErrorRate", maxToStable="150%", **PICKED), {"from": "Prometheus"}, True, ""),
+        (
+            metric("ErrorRate", maxToStable="150%", **PICKED),
+            {"from": "Prometheus"},
+            True,
+            "metric.maxToStable: a picker",
+        ),
         (metric("ErrorRate", max="2%", **PICKED), {"from": "Prometheus"}, True, ""),
         (metric("RunningRequests", max="8", **PICKED), {"from": "Prometheus"}, True, "metric.signal: EndpointPicker"),
         (metric("QueueTime", max="2s", **PICKED), {"from": "Prometheus"}, True, "metric.signal: EndpointPicker does"),

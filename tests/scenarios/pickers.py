@@ -64,6 +64,7 @@ class Pickers:
                 for code, percent in self.codes.get(pod, {}).items()
             ),
             series(FIRST, 1 - slow, le="2", streaming="true"),
+            series(FIRST, 1 - slow, le="8", streaming="true"),
             series(FIRST, 1, le="+Inf", streaming="true"),
         ]
 

@@ -134,7 +134,7 @@ async def test_a_service_that_cannot_be_asked_is_named(world: World, spec: dict[
 
 async def test_a_pool_whose_picker_does_not_run_has_no_figures(world: World) -> None:
     create_provider(world, BY_POOLS)
-    picked = {"of": "EndpointPicker", "signal": "ErrorRate", "maxToStable": "150%"}
+    picked = {"of": "EndpointPicker", "signal": "TimeToFirstToken", "maxToStable": "150%"}
     style = {"trafficRoutings": routing(BY_POOLS)}
     await gated(world, {"name": "picked", "metric": picked}, canary=style, analysis={"from": "Prometheus"})
     about = {each.about for each in of_gates(await links(world))}

@@ -121,7 +121,7 @@ def _figures(case: Case, metric: MetricGate) -> Iterator[_Lack]:
     source, facts = case.d.o.rollout.spec.strategy.source, case.d.o.routing
     if metric.of is not None and facts is not None:
         pools = (facts.names.canary_pool, facts.names.stable_pool if metric.max_to_stable is not None else None)
-        yield from (_unpicked(case, pool) for pool in pools if pool and not facts.pickers.get(pool))
+        yield from (_unpicked(case, pool) for pool in pools if pool and facts.pickers.get(pool) == {})
     if source.from_ is not FigureSource.PODS:
         return
     versions: list[Version | None] = [case.d.version]

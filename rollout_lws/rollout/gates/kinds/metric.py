@@ -11,7 +11,7 @@ from typing import assert_never, cast
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.kinds import Router
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import Analysis, GateRecord, MetricGate, PlannedGate
+from rollout_lws.api import Analysis, GateRecord, GateResult, MetricGate, PlannedGate
 from rollout_lws.api.gate_rules import criterion
 from rollout_lws.rollout.decision import Endpoint, Measurement, Question, Stored, Wanted
 from rollout_lws.rollout.draft import Draft
@@ -22,15 +22,26 @@ from rollout_lws.rollout.metrics_endpoints import (
     from_source,
     metrics_of_new,
     metrics_of_stable,
+    pickers_are_known,
     pickers_of_new,
     pickers_of_stable,
 )
 
+_UNLISTED = "the pods of the pools' endpoint pickers are not listed yet"
+
 
 def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
     asked = _asked(d, gate, record)
+    if not _is_known(d, gate):
+        # A round without them would count as one in which there were none.
+        return Wanted()
     stable = of_stable(d, gate, asked.since) if _criterion(d, gate).compared else ()
     return Wanted(measurements=(Measurement(asked, _of_new(d, gate, asked.since), stable),))
+
+
+def _is_known(d: Draft, gate: PlannedGate) -> bool:
+    """Whether it is known who has the figures."""
+    return cast(MetricGate, gate.metric).of is None or pickers_are_known(d)
 
 
 def _of_new(d: Draft, gate: PlannedGate, since: datetime) -> tuple[Endpoint, ...]:
@@ -71,7 +82,7 @@ def asks(gate: PlannedGate, source: Analysis) -> Criterion | Stored:
 def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judged]:
     trial = d.o.answers.get(_asked(d, gate, record))
     if not isinstance(trial, Trial):
-        return d, not_answered(d, gate, record, trial)
+        return d, not_answered(d, gate, record, trial) if _is_known(d, gate) else _unlisted(d, gate, record)
     # From the first figures, since a controller that was restarted begins anew with them.
     time = Time.of(gate, record, trial.began)
     if time.is_over(d, trial.last, unread=bool(trial.unread)):
@@ -79,6 +90,13 @@ def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judg
     if trial.verdict is None:
         return d, Running(time.looks_again(d), figures.lost([trial], figures.pods(d)))
     return d, ended(trial, figures.pods(d))
+
+
+def _unlisted(d: Draft, gate: PlannedGate, record: GateRecord) -> Judged:
+    deadline = Time.of(gate, record, (record.since or d.now).timestamp()).deadline
+    if deadline is None or deadline > d.now:
+        return Running(deadline, _UNLISTED)
+    return Ended(GateResult.ERROR, _UNLISTED)
 
 
 def ended(trial: Trial, names: Mapping[str, str]) -> Ended:

@@ -32,8 +32,8 @@ class MetricGate(Model):
     signal: Signal
     """What is measured."""
     of: Router | None = None
-    """Who has measured it, of figures from Prometheus: EndpointPicker, that of the version's inference pool; by default
-    the leader pods.
+    """Server whose metrics are read. EndpointPicker: the endpoint picker of the version's InferencePool, by Prometheus
+    only; by default the leader pods.
     """
     quantile: Annotated[int, Field(ge=1, le=99)] | None = None
     """Of a latency: the percentage of requests that have to be within the limit; 95 by default."""

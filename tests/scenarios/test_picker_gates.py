@@ -1,4 +1,4 @@
-"""Stories of gates that endpoint pickers have the figures of: each version has a pool, and a picker of its own."""
+"""Stories of metric gates that read endpoint pickers: each version has an InferencePool with a picker of its own."""
 
 from __future__ import annotations
 

@@ -40,12 +40,12 @@ def _wanted(d: Draft, gate: PlannedGate, record: GateRecord) -> Wanted:
 
 
 def _is_known(d: Draft, gate: PlannedGate) -> bool:
-    """Whether it is known who has the figures."""
+    """Whether the pods that expose the metric are listed; leader pods always are."""
     return cast(MetricGate, gate.metric).of is None or pickers_are_known(d)
 
 
 def _of_new(d: Draft, gate: PlannedGate, since: datetime) -> tuple[Endpoint, ...]:
-    """Who has the figures of the new version."""
+    """Pods that expose the metric for the new version."""
     match cast(MetricGate, gate.metric).of:
         case None:
             return metrics_of_new(d)
@@ -56,7 +56,7 @@ def _of_new(d: Draft, gate: PlannedGate, since: datetime) -> tuple[Endpoint, ...
 
 
 def of_stable(d: Draft, gate: PlannedGate, since: datetime) -> tuple[Endpoint, ...]:
-    """Who has those of the stable version."""
+    """Pods that expose it for the stable version."""
     match cast(MetricGate, gate.metric).of:
         case None:
             return metrics_of_stable(d)
@@ -93,6 +93,7 @@ def _judge(d: Draft, gate: PlannedGate, record: GateRecord) -> tuple[Draft, Judg
 
 
 def _unlisted(d: Draft, gate: PlannedGate, record: GateRecord) -> Judged:
+    """The gate waits until its deadline for the list of the pickers' pods, and then for a user."""
     deadline = Time.of(gate, record, (record.since or d.now).timestamp()).deadline
     if deadline is None or deadline > d.now:
         return Running(deadline, _UNLISTED)

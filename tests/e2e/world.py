@@ -66,6 +66,8 @@ class RemoteWorld(User, Waits):
     """
 
     ROLLOUT = ROLLOUTS
+    #: Less than any test here may take.
+    patience = 180
 
     def __init__(
         self,
@@ -108,13 +110,18 @@ class RemoteWorld(User, Waits):
         listed = sorted(self.server.list(EVENTS), key=lambda each: str(each.get("eventTime") or ""))
         return [ReleaseEvent(each["reason"], each.get("note", ""), each.get("type", "Normal")) for each in listed]
 
+    @property
+    def is_current(self) -> bool:
+        """After an outage of the API server every kind is heard of again in its own time."""
+        return self.mirror.is_current
+
     def _told(self) -> list[ReleaseEvent]:
         return self.events
 
     async def rest(self, quiet: float = 3, seconds: float = 900) -> None:
         """Wait until nothing has changed for ``quiet`` seconds in which all kinds were heard of."""
         await super().rest(quiet, seconds)
-        while not self.mirror.is_current:
+        while not self.is_current:
             await super().rest(quiet, seconds)
 
     # The controller

@@ -131,19 +131,25 @@ class Release(Staged):
         self.world.checks[:] = [check for check in self.world.checks if check not in checks]
 
     async def until(
-        self, holds: Callable[[], bool], what: str, *, approve: bool = False, seconds: float = 3600
+        self, holds: Callable[[], bool], what: str, *, approve: bool = False, seconds: float | None = None
     ) -> None:
-        """Wait until something is so, and approve what asks for it meanwhile if you may."""
-        deadline = self.world.now.timestamp() + seconds
+        """Wait until something is so, and approve what asks for it meanwhile if you may.
+
+        Approved is only while all kinds are heard of: a release whose groups are not seen for a while may pass by what
+        is waited for.
+        """
+        world = self.world
+        deadline = world.now.timestamp() + (world.patience if seconds is None else seconds)
         while not holds():
-            self.world.raise_errors()
-            assert self.world.now.timestamp() < deadline, f"not {what}:\n{self.world.describe()}"
-            status = self.world.status_of(NAME)
+            world.raise_errors()
+            left = deadline - world.now.timestamp()
+            assert left > 0, f"not {what}:\n{world.describe()}"
+            status = world.status_of(NAME)
             asks = (status.get("summary") or {}).get("state") == "AwaitingApproval"
-            if approve and asks and status["step"]["pausedAt"] not in self._approved:
+            if approve and asks and world.is_current and status["step"]["pausedAt"] not in self._approved:
                 self._approve()
-            await self.world._change(60)
-        self.world.raise_errors()
+            await world._change(min(left, 60 if world.is_current else 1))
+        world.raise_errors()
 
     # How it ends
 

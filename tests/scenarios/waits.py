@@ -20,11 +20,18 @@ class Waits(Sight):
     errors: list[BaseException]
     #: How often the controller was killed in mid-release.
     kills: int = 0
+    #: Seconds after which what a story waits for will not come: its test must be allowed longer to say so.
+    patience: float = 3600
     _waiters: set[asyncio.Future[None]]
 
     @property
     def now(self) -> datetime:
         raise NotImplementedError
+
+    @property
+    def is_current(self) -> bool:
+        """Whether every change that was made is known here."""
+        return True
 
     def _announce(self) -> None:
         for waiter in self._waiters:

@@ -65,6 +65,7 @@ from rollout_lws.api.rollout_status import (
     RestartRecord,
     Rollout,
     RolloutStatus,
+    ScalingRecord,
     StableRecord,
     StepRecord,
     SubStatus,
@@ -73,6 +74,7 @@ from rollout_lws.api.rollout_status import (
     TrafficWeight,
     UnadmittedGroup,
     VerdictRecord,
+    WaitingReplicas,
     WriteConflict,
 )
 from rollout_lws.api.words import (
@@ -90,6 +92,7 @@ from rollout_lws.api.words import (
     Phase,
     ProgressingReason,
     Promotion,
+    ScalingWait,
     StepState,
     SummaryState,
 )

@@ -67,6 +67,11 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _column("MESSAGE", ".status.message", "What is waited for", wide=True),
     ]
     definition = _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
+    definition["spec"]["versions"][0]["subresources"]["scale"] = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
     root = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     _rule(root, _NAME, "the name may have at most 63 characters: objects of a release carry it as a label")
     _rule(

@@ -319,6 +319,10 @@ class RolloutSpec(Model):
 
     workload_ref: WorkloadRef
     """The LeaderWorkerSet to release."""
+    replicas: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    """Groups of the workload, which the controller writes to it and keeps there; absent: the workload's own number. The
+    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout.
+    """
     disabled: bool | None = None
     """Leave the LeaderWorkerSet alone; false by default."""
     strategy: Strategy

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rollout_lws.api.base import Metadata, MicroTime, Model, Percent, Tally, Time
 from rollout_lws.api.rollout_spec import RolloutSpec
-from rollout_lws.api.words import ActionType, Capacity, GateResult, Phase, StepState
+from rollout_lws.api.words import ActionType, Capacity, GateResult, Phase, ScalingWait, StepState
 from rollout_lws.objects.scaling import weight_text
 
 
@@ -378,6 +378,34 @@ class AutoscalersRecord(Model):
     """Foreign writes over ours, newest last."""
 
 
+class WaitingReplicas(Model):
+    """A number of groups that waits."""
+
+    replicas: Tally = 0
+    """The number."""
+    waits_for: ScalingWait | None = None
+    """What it waits for."""
+    by_autoscaler: bool | None = None
+    """Whether an autoscaler named the Rollout when it was asked for."""
+
+
+class ScalingRecord(Model):
+    """What spec.replicas has asked of the workload; absent without spec.replicas."""
+
+    workload_uid: Annotated[str | None, Field(alias="workloadUID")] = None
+    """The workload that it was asked of."""
+    replicas: Tally | None = None
+    """Groups that the workload was asked for last."""
+    seen: bool | None = None
+    """Whether the workload has had that number: another one is another client's then."""
+    waiting: WaitingReplicas | None = None
+    """A number that waits; absent if spec.replicas was asked for."""
+    writes: Tally | None = None
+    """How often the number was written lately."""
+    written_at: MicroTime | None = None
+    """When it was written last."""
+
+
 class Summary(Model):
     """What kubectl get shows, a column each."""
 
@@ -546,6 +574,12 @@ class RolloutStatus(Model):
     """Weights asked for and accepted."""
     autoscalers: AutoscalersRecord | None = None
     """Autoscalers that a release holds, or has not restored yet."""
+    replicas: Tally | None = None
+    """The number of groups in the workload's spec, for the scale subresource; absent without spec.replicas."""
+    selector: str | None = None
+    """Label selector of the leaders of both versions, for autoscalers; absent without spec.replicas."""
+    scaling: ScalingRecord | None = None
+    """What spec.replicas has asked of the workload."""
     paused: bool | None = None
     """Paused by an action (spec.strategy.paused is the other way)."""
     groups: GroupCounts | None = None

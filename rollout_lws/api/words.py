@@ -112,6 +112,19 @@ class FigureSource(StrEnum):
     PROMETHEUS = "Prometheus"
 
 
+class ScalingWait(StrEnum):
+    """What a number of groups waits for."""
+
+    RELEASE_END = "ReleaseEnd"
+    """An autoscaler asked for it, and it would work against the release that is on."""
+    NOTHING_PENDING = "NothingPending"
+    """It is 0, and a pending version would take effect by itself."""
+    STABLE_TEMPLATE = "StableTemplate"
+    """There are no groups, and all would start at a pending version."""
+    READY_GROUP = "ReadyGroup"
+    """All groups that serve would go."""
+
+
 class GateStage(StrEnum):
     """When in a step a gate is asked."""
 

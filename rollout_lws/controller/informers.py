@@ -27,7 +27,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout, stored_object, stored_rollout
-from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
+from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_rollout, scaled_workload
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
@@ -175,10 +175,15 @@ class Informers:
         self._wake_noted(before, after)
 
     def autoscaler_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Wake the Rollouts of the LWS that an autoscaler scales, before and after the change."""
+        """Wake the Rollout that an autoscaler scales, or those of the LWS, before and after the change."""
         for each in (before, after):
-            if each is not None and (lws := scaled_workload(msgspec.json.decode(each.body))):
+            if each is None:
+                continue
+            scaling = msgspec.json.decode(each.body)
+            if lws := scaled_workload(scaling):
                 self._wake_rollouts_of(place(each.metadata.namespace, lws))
+            if rollout := scaled_rollout(scaling, self._keys.group):
+                self._wake((each.metadata.namespace, rollout))
         self._wake_noted(before, after)
 
     def _noted(self, service: StoredObject) -> Iterable[str]:

@@ -121,7 +121,7 @@ class Reconciler:
         if failure is not None:
             self._failed(key, failure)
             return
-        if decision.report_only:
+        if decision.aside:
             self.queue.add(key)
             return
         self.queue.forget(key)

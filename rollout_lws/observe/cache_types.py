@@ -260,7 +260,8 @@ def _trimmed_field(kind: type[Target], field: ManagedField) -> ManagedField:
     if marks:
         kept["f:metadata"] = {"f:annotations": marks}
     template = f"f:{kind.template}"
-    written = ({template: {}} if template in spec else {}) | _trimmed_strategy(spec, kind.strategy_path[1:])
+    written: dict[str, Any] = {each: {} for each in (template, "f:replicas") if each in spec}
+    written |= _trimmed_strategy(spec, kind.strategy_path[1:])
     if written:
         kept["f:spec"] = written
     return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(kept)))

@@ -115,15 +115,17 @@ def _picture(
 
 
 def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:
-    uid, workload = stored.metadata.uid, stored.workload
+    uid, name, workload = stored.metadata.uid, stored.metadata.name, stored.workload
+    near = mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), f'"{workload}"', f'"{name}"', uid)
     objects = tuple(
         live
-        for live in mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), f'"{workload}"', uid)
+        for live in near
         if hpa_bounds.scaled_workload(live) == workload or marks.read(live, uid, world.keys) is not None
     )
+    of_rollout = tuple(live for live in near if hpa_bounds.scaled_rollout(live, world.keys.group) == name)
     waits = world.unknown(HORIZONTAL_POD_AUTOSCALERS)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if objects else frozenset()
-    return Autoscalers(objects, living, waits is None, waits or "")
+    return Autoscalers(objects, of_rollout, living, waits is None, waits or "")
 
 
 def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from rollout_lws.api import Phase, SummaryState
 from rollout_lws.rollout import history
-from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.autoscaling import autoscalers, replicas
 from rollout_lws.rollout.decision import Decision, FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.gates.kinds.jobs import upkeep
@@ -40,11 +40,15 @@ def decide(observation: Observation) -> Decision:
     told = report.report_refusal(observation)
     if told is not None:
         return told
-    return report.finish(_decided(observation))
+    d = Draft.of(observation)
+    scaled = replicas.scale(d)
+    if scaled is not None and cannot_manage(d) is None:
+        return report.scaling(scaled)
+    return report.finish(_decided(d))
 
 
-def _decided(observation: Observation) -> Draft:
-    d = upkeep.follow(autoscalers.follow(_rules(Draft.of(observation))))
+def _decided(d: Draft) -> Draft:
+    d = upkeep.follow(autoscalers.follow(_rules(d)))
     if d.o.stable is not None:
         d = hold_enforcement.report_resets(d)
     return multikueue.report_local_pods(kueue_admission.tell(serving.tell_who_answers(d)))
@@ -56,13 +60,13 @@ def _rules(d: Draft) -> Draft:
     # A Rollout that is deleted or disabled finishes its release first, so its revisions must be current.
     d = native_rollout.follow_revision(history.drop_doubles(d))
     if detach.deleting(d):
-        return detach.leave(d, Ending.DELETED)
+        return detach.leave(replicas.forget(d), Ending.DELETED)
     if d.o.rollout.spec.disabled:
-        return detach.leave(d, Ending.DISABLED)
+        return detach.leave(replicas.forget(d), Ending.DISABLED)
     if refusal is not None:
         if d.status.stable is not None and d.status.phase != Phase.DISABLED:
             d = detach.leave(d, Ending.DISABLED)
-        return d.refuse(refusal)
+        return replicas.forget(d).refuse(refusal)
     if d.o.stable is None:
         return _workload_missing(d)
     not_yet = adoption.looks_first(d) or adoption.add_finalizer(d)
@@ -72,6 +76,10 @@ def _rules(d: Draft) -> Draft:
         d = adoption.adopt(d)
         if d.concluded:
             return d
+    return replicas.follow(_managed(d))
+
+
+def _managed(d: Draft) -> Draft:
     d = hold_enforcement.keep_hold(d)
     if d.hold is HoldState.RESTORED and hold_enforcement.has_windows(d):
         # Before the release is judged: an action that is recorded as done must be carried out in this very pass.

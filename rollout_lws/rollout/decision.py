@@ -203,9 +203,9 @@ class Decision:
     reconcile does not; after a failed Confirm the remaining ones are skipped. ``events`` are recorded once the first
     ``events_after`` writes were carried out (None: all of them), the status among them: once it is written, no later
     decision reports the same again. ``wake_at`` is when to decide again if nothing changes before; None: only after a
-    change. ``wanted`` are the watches and answers needed besides the permanent ones. ``report_only`` marks a decision
-    that only reports a refused write in the status; the write itself is still to be retried. ``verdict`` is None when
-    there is nothing to report.
+    change. ``wanted`` are the watches and answers needed besides the permanent ones. ``aside`` marks a decision beside
+    the release's, which follows at once: it reports a refused write in the status, or scales the workload. What is
+    wanted, and a write that is to be retried, stay. ``verdict`` is None when there is nothing to report.
     """
 
     writes: tuple[Write, ...] = ()
@@ -214,5 +214,5 @@ class Decision:
     events_after: int | None = None
     wake_at: datetime | None = None
     wanted: Wanted = Wanted()
-    report_only: bool = False
+    aside: bool = False
     verdict: Verdict | None = None

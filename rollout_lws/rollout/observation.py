@@ -80,13 +80,15 @@ class RefusedWrite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Autoscalers:
-    """HorizontalPodAutoscalers that scale the Rollout's LWS or carry an annotation of this Rollout.
+    """HorizontalPodAutoscalers that scale the Rollout's LWS or carry an annotation of this Rollout; ``of_rollout`` are
+    those that scale the Rollout itself.
 
     ``living`` are the UIDs of all existing Rollouts of the namespace. ``synced`` is False until the first list has
     arrived; ``trouble`` then says what prevents it, "" if nothing does.
     """
 
     objects: tuple[Object, ...] = ()
+    of_rollout: tuple[Object, ...] = ()
     living: frozenset[str] = frozenset()
     synced: bool = True
     trouble: str = ""

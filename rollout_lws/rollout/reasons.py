@@ -86,6 +86,8 @@ class EventReason(StrEnum):
     HOLD_RESET = "HoldReset"
     ROUTE_RESET = "RouteReset"
     AUTOSCALER_RESET = "AutoscalerReset"
+    SCALED = "Scaled"
+    REPLICAS_RESET = "ReplicasReset"
     RESTORED = "Restored"
     UNMANAGED_BACKEND = "UnmanagedBackend"
     SHARED_BACKEND = "SharedBackend"

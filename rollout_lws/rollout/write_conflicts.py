@@ -38,6 +38,8 @@ MOST_CONFLICTS = 20
 ANSWER_SECONDS = 10
 #: So many answers in a row come from a tool.
 MOST_ANSWERS = 5
+#: Who wrote, where managedFields do not say.
+UNKNOWN_WRITER = "another client"
 #: From so many recorded resets on, the verdict reports them.
 REPEATED = 3
 
@@ -73,7 +75,7 @@ def judged(
     conflicts = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts several objects at once has reverted each one once.
     recent = tuple(each for each in conflicts if (each.kind, each.name) == (ref.kind, ref.name))
-    manager = _writer(live, managed) if live is not None else "another client"
+    manager = _writer(live, managed) if live is not None else UNKNOWN_WRITER
     if recent:
         last = max(each.at for each in recent if each.at is not None)
         until = d.yet_to_come(last, doubled(FIRST_WAIT_SECONDS, len(recent) - 1, COOL_DOWN_SECONDS))
@@ -87,7 +89,7 @@ def judged(
 
 
 def _writer(live: Object, managed: Managed) -> str:
-    """The other field manager that wrote last, preferably one that owns a managed field; "another client" if
+    """The other field manager that wrote last, preferably one that owns a managed field; UNKNOWN_WRITER if
     managedFields names none, as after a write that only removed fields.
     """
     entries = [
@@ -97,7 +99,7 @@ def _writer(live: Object, managed: Managed) -> str:
     ]
     near = [each for each in entries if managed.owned(each.get("fieldsV1") or {})]
     latest = max(near or entries, key=lambda each: str(each.get("time", "")), default=None)
-    return str(latest["manager"]) if latest and latest.get("manager") else "another client"
+    return str(latest["manager"]) if latest and latest.get("manager") else UNKNOWN_WRITER
 
 
 # The hold

@@ -69,7 +69,7 @@ class Rest:
         self._require_subresource(target)
         obj = self.server.get(target.served.resource, target.namespace, target.name)
         if target.subresource == "scale":
-            return codec.answer(scaling.scale_of(target.served, obj))
+            return codec.answer(scaling.read(target.served, obj))
         return codec.answer(tables.shown(target.served, request, obj, self.server.clock()))
 
     def _list(self, request: Request, target: Target) -> Response:

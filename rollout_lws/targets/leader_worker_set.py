@@ -135,6 +135,9 @@ class LeaderWorkerSet(Struct, frozen=True):
         metadata = msgspec.structs.replace(self.metadata, annotations=dict(annotations))
         return msgspec.structs.replace(self, metadata=metadata)
 
+    def with_replicas(self, replicas: int) -> LeaderWorkerSet:
+        return msgspec.structs.replace(self, spec=msgspec.structs.replace(self.spec, replicas=replicas))
+
     def copy(
         self, metadata: Mapping[str, Any], replicas: int, leader_metadata: Mapping[str, Mapping[str, str]]
     ) -> dict[str, Any]:

@@ -120,6 +120,10 @@ class Target(Protocol):
         """The same object with these annotations instead of its own."""
         ...
 
+    def with_replicas(self, replicas: int) -> Target:
+        """The same object with this number of groups."""
+        ...
+
     def copy(
         self, metadata: Mapping[str, Any], replicas: int, leader_metadata: Mapping[str, Mapping[str, str]]
     ) -> dict[str, Any]:

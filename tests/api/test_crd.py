@@ -207,7 +207,13 @@ def test_names_are_those_of_openkruise_and_one_short_name() -> None:
 def test_one_version_is_served_and_stored_with_a_status_of_its_own(manifest: dict[str, Any]) -> None:
     (version,) = manifest["spec"]["versions"]
     assert (version["name"], version["served"], version["storage"]) == ("v1beta1", True, True)
-    assert version["subresources"] == {"status": {}}
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    # Groups are asked of the Rollout; the other is a record.
+    assert version["subresources"] == ({"status": {}, "scale": scale} if manifest is ROLLOUT else {"status": {}})
     assert manifest["spec"]["scope"] == "Namespaced"
 
 

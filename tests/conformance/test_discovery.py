@@ -34,7 +34,7 @@ _EXPECTED: dict[Resource, tuple[str, list[str], list[str], list[str]]] = {
     known.INGRESSES: ("ingress", ["ing"], [], ["status"]),
     known.POD_DISRUPTION_BUDGETS: ("poddisruptionbudget", ["pdb"], [], ["status"]),
     known.CUSTOM_RESOURCE_DEFINITIONS: ("customresourcedefinition", ["crd", "crds"], ["api-extensions"], ["status"]),
-    ROLLOUTS: ("rollout", ["lwsro"], [], ["status"]),
+    ROLLOUTS: ("rollout", ["lwsro"], [], ["scale", "status"]),
     batch_releases(): ("batchrelease", [], [], ["status"]),
     LEADER_WORKER_SETS: ("leaderworkerset", ["lws"], [], ["scale", "status"]),
 }

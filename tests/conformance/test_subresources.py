@@ -107,6 +107,16 @@ async def test_a_scale_is_written(server: Asking) -> None:
     assert refused.refusal[:2] == (409, "Conflict")
 
 
+async def test_a_custom_resource_without_a_number_has_no_scale_until_it_is_given_one(server: Asking) -> None:
+    (await server.create(ROLLOUTS, rollout())).ok()
+    refused = await server.get(ROLLOUTS, "llama", "scale")
+    error = 'Internal error occurred: the spec replicas field ".spec.replicas" does not exist'
+    assert refused.refusal == (500, "InternalError", error)
+    patched = await server.patch(ROLLOUTS, "llama", {"spec": {"replicas": 5}}, subresource="scale")
+    assert patched.ok()["spec"] == {"replicas": 5}
+    assert (await server.get(ROLLOUTS, "llama", "scale")).ok()["spec"] == {"replicas": 5}
+
+
 @pytest.mark.parametrize("subresource", ["", "scale"])
 async def test_less_than_none_cannot_be_wanted(server: Asking, subresource: str) -> None:
     (await server.create(LEADER_WORKER_SETS, lws(replicas=3))).ok()

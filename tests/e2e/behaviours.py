@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from rollout_lws.api import rollouts
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
@@ -54,6 +55,7 @@ RESOURCES = (
     GATEWAYS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
+    rollouts(),
 )
 #: There is a kubelet on every node, and each looks after its own pods.
 _KUBELETS = 8

@@ -52,7 +52,8 @@ class Door:
     def list(self, resource: Resource, namespace: str = NAMESPACE, label_selector: str = "") -> list[Object]:
         return self._mirror.newest.list(resource, namespace, label_selector)
 
-    def create(self, resource: Resource, body: Mapping[str, Any]) -> Object:
+    def create(self, resource: Resource, body: Mapping[str, Any], *, field_manager: str = "") -> Object:
+        """Whatever the field manager, it is the one of all people here."""
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         meta = {**body["metadata"], "namespace": self._namespace}
         return self._told(resource, "POST", resource.path(self._namespace), {**head, **body, "metadata": meta})

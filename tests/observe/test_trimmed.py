@@ -105,6 +105,7 @@ def test_a_workload_keeps_its_version_its_marks_and_who_wrote_what_of_it() -> No
         False,
         False,
     ]
+    assert [b"f:replicas" in bytes(each.fields) for each in kept.metadata.managed_fields] == [True, False, False]
 
 
 @pytest.mark.parametrize(

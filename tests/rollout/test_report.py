@@ -36,7 +36,7 @@ def status_of(decision: Decision) -> dict[str, Any]:
 def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
     decision = report_refusal(draft(rollout(status=in_step()), refused=REFUSED).o)
     assert decision is not None
-    assert decision.report_only
+    assert decision.aside
     assert len(decision.writes) == 1
     status = status_of(decision)
     stalled = next(each for each in status["conditions"] if each["type"] == "Stalled")

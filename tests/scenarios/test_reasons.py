@@ -27,6 +27,8 @@ from tests.scenarios import (
     test_refusals,
     test_refused_versions,
     test_refused_writes,
+    test_rollout_scale,
+    test_rollout_scale_contested,
     test_traffic,
     test_traffic_all_pods,
     test_traffic_first_writes,
@@ -181,7 +183,14 @@ def test_every_file_of_stories_is_counted() -> None:
     others = (*others, test_failures_pods, test_failures_room)
     others = (*others, test_kueue_stable, test_kueue_surge, test_multikueue)
     others = (*others, test_traffic, test_traffic_others, test_traffic_refused)
-    others = (*others, test_traffic_all_pods, test_traffic_first_writes, test_volume_claims)
+    others = (
+        *others,
+        test_rollout_scale,
+        test_rollout_scale_contested,
+        test_traffic_all_pods,
+        test_traffic_first_writes,
+        test_volume_claims,
+    )
     assert {each.__name__ for each in others} < told.FILES
 
 

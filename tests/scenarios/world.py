@@ -190,17 +190,17 @@ class World(User, Waits):
         except BaseException as error:
             self.errors.append(error)
             raise
-        if not decision.report_only:
+        if not decision.aside:
             self.failing.forget(self.name)
             self._back_off = 0.0
         if not self._write_best_effort(decision.best_effort):
             return
         if events_after >= len(decision.writes):
             self.events += decision.events
-        if not decision.report_only:
+        if not decision.aside:
             self.measure(decision.wanted)
-        new = None if decision.report_only else self.view.want(decision.wanted.kinds)
-        if not decision.report_only:
+        new = None if decision.aside else self.view.want(decision.wanted.kinds)
+        if not decision.aside:
             pods, jobs = self.view.want_pods(decision.wanted.pods), self.view.want_job_pods(decision.wanted.jobs)
             if pods or jobs:
                 self._wake()

@@ -133,6 +133,8 @@ def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
     operate = (Rule(group, ("rollouts/status",), ("patch",)),)
     edit = (
         Rule(group, ("rollouts",), ("create", "update", "patch", "delete", "deletecollection")),
+        # kubectl scale.
+        Rule(group, ("rollouts/scale",), ("get", "update", "patch")),
         *(Rule(each.group, (each.plural,), ("patch",)) for each in RELEASED),
     )
     return (

@@ -78,7 +78,7 @@ CODES: dict[str, Code] = {
     "LWS311": Code(_WARNING, "a release without any pause"),
     "LWS312": Code(_WARNING, "leaders that end at once when they are deleted"),
     "LWS313": Code(_WARNING, "a Service that sends requests to groups that are not ready"),
-    "LWS314": Code(_WARNING, "a manifest and an autoscaler that both set the number of groups"),
+    "LWS314": Code(_WARNING, "two of a manifest, an autoscaler and a Rollout that set the number of groups"),
     "LWS317": Code(_WARNING, "a preStop longer than the pod is given to end"),
     "LWS318": Code(_WARNING, "a Service that no group of the canary is behind"),
     "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rollout_lws.api.resources import Keys
+from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
 from rollout_lws.targets.table import TARGETS
@@ -34,6 +34,14 @@ def scaled_workload(live: Object) -> str:
     group = str(target.get("apiVersion", "")).partition("/")[0]
     known = any((group, target.get("kind")) == (each.resource.group, each.resource.kind) for each in TARGETS)
     return str(target.get("name", "")) if known else ""
+
+
+def scaled_rollout(live: Object, group: str) -> str:
+    """Name of the Rollout, of API group ``group``, that the autoscaler scales; "" if it scales something else."""
+    target = (live.get("spec") or {}).get("scaleTargetRef") or {}
+    kind = rollouts(group)
+    named = (str(target.get("apiVersion", "")).partition("/")[0], target.get("kind")) == (kind.group, kind.kind)
+    return str(target.get("name", "")) if named else ""
 
 
 def scaled_object(live: Object) -> str:

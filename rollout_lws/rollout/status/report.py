@@ -47,9 +47,14 @@ def report_refusal(observation: Observation) -> Decision | None:
     return Decision(
         writes=(_written(d, after),) if after is not None else (),
         events=d.events,
-        report_only=True,
+        aside=True,
         verdict=d.verdict,
     )
+
+
+def scaling(d: Draft) -> Decision:
+    """A decision that records a number of groups and writes it; the rest of the status was not judged, and stays."""
+    return Decision(writes=(_written(d, d.status),), best_effort=d.best_effort, aside=True)
 
 
 def finish(d: Draft) -> Decision:

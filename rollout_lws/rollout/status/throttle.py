@@ -39,6 +39,7 @@ _DECIDED = (
     "hold_conflicts",
     "hold_released_at",
     "autoscalers",
+    "scaling",
 )
 
 

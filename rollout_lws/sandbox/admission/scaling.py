@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rollout_lws.errors import ApiError
 from rollout_lws.sandbox.api_resources import Served, value_at, with_value
 from rollout_lws.sandbox.wire.api_errors import bad_request, invalid, no_such_resource
 from rollout_lws.sandbox.wire.selectors import format_labels
 
 Object = dict[str, Any]
 
+#: How the API server says that an object has no number of replicas.
+NO_REPLICAS = 'the spec replicas field ".spec.replicas" does not exist'
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -30,6 +33,15 @@ def scale_of(served: Served, obj: Mapping[str, Any]) -> Object:
         "spec": {"replicas": value_at(obj, paths.spec_replicas) or 0},
         "status": status,
     }
+
+
+def read(served: Served, obj: Mapping[str, Any]) -> Object:
+    """The Scale of an object, for a GET: the API server has none of a custom resource without a number of replicas, and
+    patches that same Scale all the same. ApiError 500 then, and 404 when the kind has none.
+    """
+    if served.custom and served.scale is not None and value_at(obj, served.scale.spec_replicas) is None:
+        raise ApiError(500, "InternalError", f"Internal error occurred: {NO_REPLICAS}")
+    return scale_of(served, obj)
 
 
 def violations(served: Served, obj: Mapping[str, Any]) -> list[str]:

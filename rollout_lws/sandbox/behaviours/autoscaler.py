@@ -1,7 +1,7 @@
-"""The HorizontalPodAutoscaler controller for LeaderWorkerSets; an annotation on the HPA stands for its metric.
+"""The HorizontalPodAutoscaler controller, for any kind with a scale; an annotation on the HPA stands for its metric.
 
-Like the real controller it acts with a delay and does not scale a workload with 0 replicas. Without the annotation it
-only keeps the replicas within minReplicas and maxReplicas.
+Like the real controller it acts with a delay, does not scale a workload with 0 replicas, and cannot scale one without
+a number of replicas. Without the annotation it only keeps the replicas within minReplicas and maxReplicas.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
 from rollout_lws.objects.writes import Patch
+from rollout_lws.sandbox.admission.scaling import NO_REPLICAS
 from rollout_lws.sandbox.behaviours.base import (
     NOTHING,
     Change,
@@ -28,7 +29,7 @@ DESIRED = f"{PREFIX}desired-replicas"
 
 
 class Autoscalers:
-    """Reconciles HPAs; triggered by them and by the LeaderWorkerSets that they scale.
+    """Reconciles HPAs; triggered by them and by the objects that they scale.
 
     ``lag`` is the number of seconds between the moment another replica count is desired and the write to the scale
     subresource.
@@ -43,28 +44,33 @@ class Autoscalers:
     def wakes(self, change: Change, view: View) -> Iterable[Key]:
         if change.resource == HORIZONTAL_POD_AUTOSCALERS:
             return (key_of(change.object),)
-        if change.resource == LEADER_WORKER_SETS and _counts(change.object) != _counts(change.previous):
-            return self._scaling(change.object, view)
+        if _counts(change.object) != _counts(change.previous):
+            return self._scaling(change.resource, change.object, view)
         return ()
 
-    def _scaling(self, workload: Object, view: View) -> Iterator[Key]:
+    def _scaling(self, resource: Resource, workload: Object, view: View) -> Iterator[Key]:
         namespace, name = key_of(workload)
         for each in view.list(HORIZONTAL_POD_AUTOSCALERS, namespace):
-            if _target(each) == name:
+            if _target(each) == (resource, name):
                 yield key_of(each)
 
     def decide(self, key: Key, view: View, now: float) -> Outcome:
         found = view.get(HORIZONTAL_POD_AUTOSCALERS, *key)
-        target = _target(found) if found is not None else ""
-        if found is None or not target or terminating(found):
+        target = _target(found) if found is not None else None
+        if found is None or target is None or terminating(found):
             self._since.pop(key, None)
             return NOTHING
-        workload = view.get(LEADER_WORKER_SETS, key[0], target)
+        resource, name = target
+        workload = view.get(resource, key[0], name)
+        why = ""
         if workload is None or terminating(workload):
+            why = f'{resource.kind} "{name}" not found'
+        elif "replicas" not in workload["spec"]:
+            why = NO_REPLICAS
+        if workload is None or why:
             self._since.pop(key, None)
-            missing = _condition("AbleToScale", "FailedGetScale", f'LeaderWorkerSet "{target}" not found')
-            return Outcome(_told(found, {"conditions": [missing]}))
-        current = int(workload["spec"].get("replicas", 1))
+            return Outcome(_told(found, {"conditions": [_condition("AbleToScale", "FailedGetScale", why)]}))
+        current = int(workload["spec"]["replicas"])
         wanted, problem = _wanted(found, current)
         told = _told(found, _status(workload, wanted, problem))
         if wanted == current:
@@ -74,21 +80,25 @@ class Autoscalers:
         if now < due:
             return Outcome(told, wake_at=due)
         scale = {"spec": {"replicas": wanted}}
-        return Outcome((*told, Patch(LEADER_WORKER_SETS, key[0], target, scale, "wanted by its metric", None, "scale")))
+        return Outcome((*told, Patch(resource, key[0], name, scale, "wanted by its metric", None, "scale")))
 
 
-def _target(found: Object) -> str:
+def _target(found: Object) -> tuple[Resource, str] | None:
+    """What the HPA scales, and its name; None if it does not say. The plural is that of every kind that is scaled."""
     reference = (found.get("spec") or {}).get("scaleTargetRef") or {}
-    group = str(reference.get("apiVersion", "")).partition("/")[0]
-    ours = (group, reference.get("kind")) == (LEADER_WORKER_SETS.group, LEADER_WORKER_SETS.kind)
-    return str(reference.get("name", "")) if ours else ""
+    version, kind, name = (str(reference.get(each, "")) for each in ("apiVersion", "kind", "name"))
+    if not (version and kind and name):
+        return None
+    group, _, version = version.rpartition("/")
+    return Resource(group, version, kind, f"{kind.lower()}s"), name
 
 
 def _counts(workload: Object | None) -> tuple[Any, ...]:
-    """The fields of a LeaderWorkerSet that an HPA reads."""
-    if workload is None:
+    """The fields of a scaled object that an HPA reads."""
+    spec = (workload or {}).get("spec")
+    if workload is None or not isinstance(spec, dict):
         return ()
-    return workload["spec"].get("replicas"), (workload.get("status") or {}).get("replicas"), terminating(workload)
+    return spec.get("replicas"), (workload.get("status") or {}).get("replicas"), terminating(workload)
 
 
 def _wanted(found: Object, current: int) -> tuple[int, str]:

@@ -41,10 +41,10 @@ from tests.scenarios.routed import (
     routed_at_rest,
     routes_of,
 )
-from tests.scenarios.scaled import AUTOSCALER, autoscaler, create_autoscaler, edit
+from tests.scenarios.scaled import AUTOSCALER, autoscaler, create_autoscaler, edit, scale_lws
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
 from tests.scenarios.test_autoscalers_told import KEDA, create_scaled_object
-from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -399,6 +399,56 @@ async def test_a_hold_of_an_autoscaler_that_no_controller_looks_after_is_named(
         assert link.state is State.OK
     else:
         assert_names(link, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", words)
+
+
+async def test_an_autoscaler_of_a_rollout_without_a_number_is_named_with_the_command(world: World) -> None:
+    create_autoscaler(world, of=ROLLOUTS)
+    await at_rest(world)
+    found = await broken(world)
+    assert_names(found, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", "whose spec has no replicas")
+    assert found.next[0] == "kubectl scale rollouts.rollouts.kruise.io llama --replicas=4"
+    world.patch_rollout({"replicas": 4})
+    await world.rest()
+    assert [each for each in await links(world) if each.name is Name.AUTOSCALER and each.state is not State.OK] == []
+
+
+async def test_an_autoscaler_behind_the_rollouts_back_is_named(world: World) -> None:
+    await at_rest(world)
+    world.patch_rollout({"replicas": 4})
+    await world.rest()
+    create_autoscaler(world)
+    found = await broken(world)
+    assert_names(found, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", "let it scale the Rollout")
+
+
+async def test_who_sets_another_number_of_groups_again_and_again_is_named(world: World) -> None:
+    await at_rest(world)
+    world.patch_rollout({"replicas": 4})
+    await world.rest()
+    world.checks.clear()
+    assert [each for each in await links(world) if each.name is Name.AUTOSCALER] == []
+
+    def insist(seen: World) -> None:
+        if seen.lws["spec"]["replicas"] == 4:
+            scale_lws(seen, 3, "helm")
+
+    scale_lws(world, 3, "helm")
+    world.checks.append(insist)
+    await world.sleep(60)
+    found = await broken(world)
+    assert_names(found, Name.AUTOSCALER, f"LeaderWorkerSet/{NAME}", "helm writes over it")
+
+
+async def test_a_number_that_waits_is_told(world: World) -> None:
+    create_autoscaler(world, of=ROLLOUTS)
+    await at_rest(world)
+    world.patch_rollout({"replicas": 4})
+    await waiting_for_approval(world)
+    world.patch_rollout({"replicas": 2})
+    await world.rest()
+    (link,) = [each for each in await links(world) if each.name is Name.AUTOSCALER]
+    assert (link.state, link.about) == (State.WAITING, f"LeaderWorkerSet/{NAME}")
+    assert "spec.replicas 2 waits for the end of the release" in link.found
 
 
 async def test_two_autoscalers_of_one_lws_are_named(world: World) -> None:

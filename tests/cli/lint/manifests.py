@@ -151,6 +151,9 @@ spec:
     kind: LeaderWorkerSet
     name: chat
 """
+HPA_OF_ROLLOUT = HPA.replace("leaderworkerset.x-k8s.io/v1", "rollouts.kruise.io/v1beta1").replace(
+    "kind: LeaderWorkerSet", "kind: Rollout"
+)
 WHOLE = (ROLLOUT, LWS, SERVICE, ROUTE)
 #: Stands in front of the character that a finding is expected at.
 HERE = "»"
@@ -162,6 +165,11 @@ def edited(text: str, *changes: str) -> str:
         assert text.count(old) == 1, (old, text)
         text = text.replace(old, new)
     return text
+
+
+def asking(rollout: str, here: str = "") -> str:
+    """The Rollout with a number of groups of its own, as many as LWS has."""
+    return edited(rollout, "  workloadRef", f"  {here}replicas: 4\n  workloadRef")
 
 
 def joined(*texts: str) -> str:

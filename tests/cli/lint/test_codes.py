@@ -10,6 +10,7 @@ from rollout_lws.cli.lint.findings import CODE_OF, CODES
 from rollout_lws.rollout.reasons import Reason
 from tests.cli.lint.manifests import (
     HPA,
+    HPA_OF_ROLLOUT,
     INGRESS,
     LWS,
     PLAIN_ROLLOUT,
@@ -17,6 +18,7 @@ from tests.cli.lint.manifests import (
     ROLLOUT,
     ROUTE,
     SERVICE,
+    asking,
     edited,
     found,
     joined,
@@ -509,6 +511,25 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS314",
         joined(PLAIN_ROLLOUT, edited(LWS, "  replicas: 4", "  »replicas: 4"), HPA),
         "HorizontalPodAutoscaler chat (0.yaml:46) sets the number of groups",
+    ),
+    "an autoscaler behind the Rollout's back": (
+        "LWS314",
+        joined(
+            asking(PLAIN_ROLLOUT),
+            edited(LWS, "  replicas: 4\n", ""),
+            edited(HPA, "  scaleTargetRef", "  »scaleTargetRef"),
+        ),
+        "let it scale the Rollout chat",
+    ),
+    "an autoscaler of a Rollout that says its number": (
+        "LWS314",
+        joined(asking(PLAIN_ROLLOUT, "»"), edited(LWS, "  replicas: 4\n", ""), HPA_OF_ROLLOUT),
+        "leave replicas out of the manifest, and set the first number by kubectl scale",
+    ),
+    "a Rollout and an LWS of different numbers": (
+        "LWS314",
+        joined(asking(PLAIN_ROLLOUT), edited(LWS, "  replicas: 4", "  »replicas: 3")),
+        "asks for 4 groups",
     ),
     "a preStop that is too long": (
         "LWS317",

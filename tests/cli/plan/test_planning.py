@@ -41,6 +41,29 @@ async def test_groups_of_two_versions_by_a_partition_are_a_refusal() -> None:
     world.close()
 
 
+async def test_a_plan_is_for_the_groups_that_the_rollout_asks_for() -> None:
+    world = World()
+    await at_rest(world)
+    asking = rollout()
+    asking["spec"]["replicas"] = 7
+    assert (planned(world, rollout()).replicas, planned(world, asking).replicas) == (4, 7)
+    world.close()
+
+
+async def test_a_plan_in_a_release_is_for_the_groups_that_there_are() -> None:
+    world = World()
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.patch_rollout({"replicas": 0})
+    await world.rest()
+    assert plan_of(world).replicas == 4
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert plan_of(world).replicas == 4
+    world.close()
+
+
 async def test_a_rolling_update_of_lws_itself_is_waited_for() -> None:
     world = World(Options(timing=Timing(ready_after=60)))
     world.create_workload(replicas=2)

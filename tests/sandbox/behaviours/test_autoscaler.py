@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.autoscaler import DESIRED
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, lws, patch_lws
@@ -71,7 +71,7 @@ async def test_an_annotation_that_is_no_number_is_told_until_it_is_one() -> None
         assert "conditions" not in status(server)
 
 
-async def test_a_workload_without_groups_or_of_another_kind_is_left_alone_and_a_missing_one_told() -> None:
+async def test_a_workload_without_groups_is_left_alone_and_a_missing_one_told() -> None:
     async with cluster() as server:
         create(server, 1, 5, "3")
         await asyncio.sleep(30)
@@ -85,7 +85,17 @@ async def test_a_workload_without_groups_or_of_another_kind_is_left_alone_and_a_
         server.delete(HORIZONTAL_POD_AUTOSCALERS, NAMESPACE, "llm")
         create(server, 5, 5, kind="Deployment", apiVersion="apps/v1")
         await asyncio.sleep(30)
-        assert (replicas(server), status(server)) == (3, {})
+        assert (replicas(server), status(server)["conditions"][0]["message"]) == (3, 'Deployment "llm" not found')
+
+
+async def test_any_kind_with_a_number_is_scaled() -> None:
+    async with cluster() as server:
+        labels = {"app": "web"}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}}
+        server.create(DEPLOYMENTS, {"metadata": {"name": "llm", "namespace": NAMESPACE}, "spec": spec})
+        create(server, 1, 5, "3", kind="Deployment", apiVersion="apps/v1")
+        await asyncio.sleep(30)
+        assert server.get(DEPLOYMENTS, NAMESPACE, "llm")["spec"]["replicas"] == 3
 
 
 async def test_one_that_has_come_to_rest_writes_nothing() -> None:

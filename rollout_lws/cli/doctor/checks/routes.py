@@ -4,14 +4,14 @@ leave the groups alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from rollout_lws.api import WriteConflict
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, ObjectRef
-from rollout_lws.rollout.autoscaling import hpa_bounds
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS, ObjectRef
+from rollout_lws.rollout.autoscaling import hpa_bounds, replicas
 from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools, weighted_router
@@ -113,6 +113,10 @@ def autoscaler(case: Case) -> Link | None:
     about = f"LeaderWorkerSet/{case.workload_name}"
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
+    number = _number(case)
+    if number is not None:
+        return number
+    known = (*known, *case.facts.observation.autoscalers.of_rollout)
     if not known or case.facts.observation.stable is None:
         return None
     about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{known[0]['metadata']['name']}"
@@ -121,6 +125,9 @@ def autoscaler(case: Case) -> Link | None:
     if found is not None:
         return found
     scaling = [each for each in known if hpa_bounds.scaled_workload(each) == case.workload_name]
+    behind = _behind_the_rollout(case, scaling, steps)
+    if behind is not None:
+        return behind
     if len(scaling) > 1:
         names = " and ".join(sorted(f"HorizontalPodAutoscaler {each['metadata']['name']}" for each in scaling))
         text = f"{names} scale LeaderWorkerSet {case.workload_name} at the same time: delete all but one"
@@ -138,6 +145,35 @@ def autoscaler(case: Case) -> Link | None:
     refs = [ObjectRef(HORIZONTAL_POD_AUTOSCALERS.kind, _name(each)) for each in known]
     undone = case.not_done(Name.AUTOSCALER, about, refs, steps)
     return undone or ok(Name.AUTOSCALER, about, "is held for the release" if held else "scales as its owner says")
+
+
+def _number(case: Case) -> Link | None:
+    """Whether the LWS does not get, or keep, the number of groups that the Rollout asks for."""
+    d = case.d
+    if d.o.rollout.spec.replicas is None or d.o.stable is None or not d.adopted:
+        return None
+    text, about = replicas.words(d), f"LeaderWorkerSet/{case.workload_name}"
+    yaml = case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml --show-managed-fields")
+    if replicas.is_contested(d):
+        return Link(Name.AUTOSCALER, State.BROKEN, about, text, "it is written again, each time later", (yaml,))
+    return Link(Name.AUTOSCALER, State.WAITING, about, text, "it is written as soon as it may be", ()) if text else None
+
+
+def _behind_the_rollout(case: Case, of_workload: Sequence[Object], steps: tuple[str, ...]) -> Link | None:
+    """Whether an autoscaler cannot scale the Rollout, or scales the LWS whose number the Rollout sets."""
+    asked, of_rollout = case.facts.observation.rollout.spec.replicas, case.facts.observation.autoscalers.of_rollout
+    if of_rollout and asked is None:
+        text = f"cannot scale Rollout {case.name}, whose spec has no replicas: give it the number that there is"
+        about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{_name(of_rollout[0])}"
+        scale = f"scale rollouts.{case.d.keys.group} {case.name} --replicas={case.d.replicas}"
+        return Link(Name.AUTOSCALER, State.BROKEN, about, text, "nothing is scaled", (case.kubectl(scale), *steps))
+    if of_workload and asked is not None:
+        text = (
+            f"scales LeaderWorkerSet {case.workload_name}, for which Rollout {case.name} asks for {asked} groups:"
+            " let it scale the Rollout"
+        )
+        return _conflict(case, _name(of_workload[0]), text, "the Rollout's number is put back, each time later")
+    return None
 
 
 def _overwritten(case: Case) -> list[WriteConflict]:

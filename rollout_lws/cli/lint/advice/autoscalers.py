@@ -1,23 +1,70 @@
-"""Replicas that both a manifest and an autoscaler set."""
+"""Numbers of groups that manifests and autoscalers set at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout_lws.cli.lint.file_snapshot import FileSnapshot
+from rollout_lws.api import rollouts
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
-from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
+from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_rollout, scaled_workload
+
+_CODE = "LWS314"
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     for each in files.of_kind(HORIZONTAL_POD_AUTOSCALERS.kind):
-        name = scaled_workload(each.body)
-        lws = files.find(LEADER_WORKER_SETS.kind, name) if files.is_released(name) else None
-        if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
-            yield lws.manifest.found(
-                "LWS314",
-                ("spec", "replicas"),
-                f"{each.manifest.what_and_place} sets the number of groups, and every apply of this"
-                " manifest sets it back, also in the middle of a release: remove replicas from the manifest",
+        yield from _of_workload(files, each)
+        yield from _of_rollout(files, each)
+    for rollout in files.of_kind(rollouts().kind):
+        yield from _of_manifests(files, rollout)
+
+
+def _of_workload(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
+    name = scaled_workload(autoscaler.body)
+    if not files.is_released(name):
+        return
+    lws = files.find(LEADER_WORKER_SETS.kind, name)
+    if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
+        yield lws.manifest.found(
+            _CODE,
+            ("spec", "replicas"),
+            f"{autoscaler.manifest.what_and_place} sets the number of groups, and every apply of this"
+            " manifest sets it back, also in the middle of a release: remove replicas from the manifest",
+        )
+    for rollout in files.of_kind(rollouts().kind):
+        if _workload(rollout) == name and rollout.body["spec"].get("replicas") is not None:
+            yield autoscaler.manifest.found(
+                _CODE,
+                ("spec", "scaleTargetRef"),
+                f"{rollout.manifest.what_and_place} sets the number of groups of {LEADER_WORKER_SETS.kind} {name}, and"
+                f" puts back what this autoscaler writes: let it scale the {rollout.manifest.what}",
             )
+
+
+def _of_rollout(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
+    rollout = files.find(rollouts().kind, scaled_rollout(autoscaler.body, files.group))
+    if rollout is not None and rollout.manifest.body["spec"].get("replicas") is not None:
+        yield rollout.manifest.found(
+            _CODE,
+            ("spec", "replicas"),
+            f"{autoscaler.manifest.what_and_place} sets the number of groups, and every apply of this"
+            " manifest sets it back: leave replicas out of the manifest, and set the first number by kubectl scale",
+        )
+
+
+def _of_manifests(files: FileSnapshot, rollout: Shaped) -> Iterator[Finding]:
+    asked, lws = rollout.body["spec"].get("replicas"), files.find(LEADER_WORKER_SETS.kind, _workload(rollout))
+    written = lws.manifest.body["spec"].get("replicas") if lws is not None else None
+    if lws is not None and None not in (asked, written) and asked != written:
+        yield lws.manifest.found(
+            _CODE,
+            ("spec", "replicas"),
+            f"{rollout.manifest.what_and_place} asks for {asked} groups, and puts back what every apply of this"
+            f" manifest sets: write {asked} here too, and change both together",
+        )
+
+
+def _workload(rollout: Shaped) -> str:
+    return str((rollout.body["spec"].get("workloadRef") or {}).get("name", ""))

@@ -8,6 +8,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
+    LEADER_WORKER_SETS,
     Resource,
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -24,14 +25,14 @@ STEPS = {"replicas": "50%", "pause": {}}, {"replicas": "100%", "pause": {}}
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
 
 
-def create_scaled_object(world: World) -> None:
-    """A ScaledObject, and the autoscaler that KEDA makes for it."""
+def create_scaled_object(world: World, of: Resource = LEADER_WORKER_SETS) -> None:
+    """A ScaledObject that scales an object of this kind, and the autoscaler that KEDA makes for it."""
     world.define(SCALED_OBJECTS)
     make(world, SCALED_OBJECTS, "chat")
     made = world.get(SCALED_OBJECTS, "chat")
     assert made is not None
     owner = {key: made[key] for key in ("apiVersion", "kind")} | {"name": "chat", "uid": made["metadata"]["uid"]}
-    create_autoscaler(world, ownerReferences=[{**owner, "controller": True}])
+    create_autoscaler(world, of=of, ownerReferences=[{**owner, "controller": True}])
 
 
 # KEDA

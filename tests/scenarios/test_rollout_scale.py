@@ -24,6 +24,7 @@ from tests.scenarios.scaled import (
     wants,
 )
 from tests.scenarios.stories import CANARY, assert_clean, at_rest, waiting_for_approval
+from tests.scenarios.test_autoscalers_told import create_scaled_object
 from tests.scenarios.told import tells
 from tests.scenarios.world import World
 
@@ -148,6 +149,46 @@ async def test_in_a_release_a_person_takes_groups_away_at_once(world: World) -> 
     assert_clean(world, "v2", 3)
 
 
+async def test_fewer_groups_that_came_with_a_version_wait_for_the_end_of_its_release(world: World) -> None:
+    await autoscaled_at_rest(world)
+    world.stop_controller()
+    wants(world, 2)
+    await world.until(lambda: world.rollout["spec"]["replicas"] == 2)
+    world.set_image("v2")
+    world.start_controller()
+    await world.until_state("AwaitingApproval")
+    assert (replicas(world), scalings(world)) == (4, [])
+    await finish(world)
+    await world.until(has(world, 2, "v2"))
+
+
+async def test_a_scaled_object_of_keda_that_names_the_rollout_needs_no_pause(world: World) -> None:
+    await asked_at_rest(world)
+    create_scaled_object(world, of=ROLLOUTS)
+    await waiting_for_approval(world)
+    wants(world, 2)
+    await world.sleep(A_WHILE)
+    assert replicas(world) == 4
+    await finish(world)
+    await world.until(has(world, 2, "v2"))
+
+
+@pytest.mark.parametrize("tag", ["v1", "v3"])
+async def test_on_the_way_back_and_to_the_next_version_no_group_is_taken_away(world: World, tag: str) -> None:
+    await autoscaled_at_rest(world)
+    await waiting_for_approval(world)
+    wants(world, 2)
+    await world.sleep(A_WHILE)
+    taken: list[str] = []
+    world.checks.append(lambda seen: taken.append(seen.state) if replicas(seen) < 4 else None)
+    world.set_image(tag)
+    await world.until(lambda: world.state != "AwaitingApproval")
+    await world.until(lambda: world.state in ("Healthy", "AwaitingApproval"))
+    assert taken == []
+    await finish(world, tag)
+    await world.until(has(world, 2, tag))
+
+
 async def test_an_abort_lets_the_autoscaler_take_groups_away_while_the_bad_version_is_still_in_the_lws(
     world: World,
 ) -> None:
@@ -222,15 +263,16 @@ async def test_a_version_that_nobody_approved_is_not_started_from_no_groups(worl
 
 @pytest.mark.parametrize("style", STYLES, ids=STYLE_NAMES)
 async def test_no_groups_in_a_release_are_put_back_before_any_has_gone(world: World, style: dict[str, object]) -> None:
-    await asked_at_rest(world, **style)
+    await autoscaled_at_rest(world, **style)
     await waiting_for_approval(world)
     world.checks.clear()
-    for _ in range(3):
+    for _ in range(4):
         scale_lws(world, 0, "helm")
-        await world.sleep(A_WHILE)
+        await world.sleep(1.2)
         assert replicas(world) == 4
-        assert set(world.groups()) >= set(range(4))
-        assert {world.groups()[0], world.groups()[1]} == {"v1"}
+    await world.sleep(A_WHILE)
+    assert set(world.groups()) >= set(range(4))
+    assert {world.groups()[0], world.groups()[1]} == {"v1"}
 
 
 # Restarts

@@ -78,6 +78,14 @@ async def test_the_number_of_another_client_is_put_back_and_told(world: World) -
     await world.until(lambda: replicas(world) == 4)
     await world.rest()
     assert resets(world) == [RESET]
+    for _ in range(4):
+        await world.sleep(LONG)
+        scale_lws(world, 2, "helm")
+        await world.sleep(0.5)
+        assert replicas(world) == 4, "each time at once"
+    scale_lws(world, 2, "helm")
+    await world.sleep(1.5)
+    assert replicas(world) == 4, "a client that has not insisted does not wait for long"
 
 
 @pytest.mark.parametrize("moment", ["at rest", "in a release", "aborted"])

@@ -1,0 +1,51 @@
+"""Words on a number of groups that does not stay: they name whoever wrote the other one, or show how to find out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from rollout_lws.objects.meta import ManagedField
+from rollout_lws.rollout.autoscaling import replicas
+from rollout_lws.rollout.draft import Draft
+from tests.rollout.build import at_rest, draft, held, rollout
+from tests.workload.build import NOW
+
+
+def entry(manager: str, seconds: int, **spec: Any) -> ManagedField:
+    fields = msgspec.Raw(msgspec.json.encode({"f:spec": spec}))
+    return ManagedField(manager, "Update", NOW - timedelta(seconds=seconds), fields)
+
+
+def contested(*entries: ManagedField, writes: int = 5) -> Draft:
+    stable = held(3, managed_fields=entries)
+    scaling = {"workloadUID": stable.workload.metadata.uid, "replicas": 4, "writes": writes, "writtenAt": NOW}
+    d = draft(rollout(status=at_rest(scaling=scaling)), stable=stable)
+    spec = d.o.rollout.spec.model_copy(update={"replicas": 4})
+    return draft(d.o.rollout.model_copy(update={"spec": spec}), stable=stable)
+
+
+REPLICAS: dict[str, Any] = {"f:replicas": {}}
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ((), "--dry-run=server"),
+        ((entry("helm", 1, **REPLICAS), entry("rollout-lws", 9, **REPLICAS)), "helm writes over it"),
+        ((entry("helm", 9, **REPLICAS), entry("rollout-lws", 1, **REPLICAS)), "--dry-run=server"),
+        ((entry("helm", 1, **{"f:leaderWorkerTemplate": {}}),), "--dry-run=server"),
+    ],
+    ids=["unknown", "another client", "refused since", "another field"],
+)
+def test_who_has_written_the_other_number_is_named(entries: tuple[ManagedField, ...], words: str) -> None:
+    told = replicas.words(contested(*entries))
+    assert told.startswith("LeaderWorkerSet llama has 3 replicas, 4 was written 5 times: ")
+    assert words in told
+
+
+def test_nothing_is_told_of_the_first_tries() -> None:
+    assert replicas.words(contested(writes=replicas.SAID_FROM - 1)) == ""

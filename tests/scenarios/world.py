@@ -54,6 +54,8 @@ __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
 ROUTING = frozenset({HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES})
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000
+#: And in one moment, in which time stands still: some fifty are usual where many objects change.
+MOST_DECISIONS_A_MOMENT = 500
 #: As long as a controller waits that decides only when everything has happened that happens at once; no timer is as
 #: short.
 AN_INSTANT = 1e-6
@@ -67,6 +69,16 @@ def as_sent(write: Create) -> Create:
 
 class Stopped(Exception):
     """The controller was killed."""
+
+
+class Running:
+    """How often the same time was counted in a row."""
+
+    def __init__(self) -> None:
+        self._at, self.times = -1.0, 0
+
+    def count(self, at: float) -> None:
+        self._at, self.times = at, self.times + 1 if at == self._at else 0
 
 
 class World(User, Waits):
@@ -108,7 +120,7 @@ class World(User, Waits):
         self._asked_for: ApiError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
-        self._second, self._spins = -1, 0
+        self._in_second, self._in_moment = Running(), Running()
         self._waiters: set[asyncio.Future[None]] = set()
         self.server.store.subscribe(self._take)
 
@@ -166,9 +178,10 @@ class World(User, Waits):
             if seen is None:
                 return
             self.decisions += 1
-            self._spins = self._spins + 1 if int(self.server.clock()) == self._second else 0
-            self._second = int(self.server.clock())
-            assert self._spins < MOST_DECISIONS_A_SECOND, f"decides on and on: {self.last}"
+            self._in_second.count(int(self.server.clock()))
+            self._in_moment.count(self.server.clock())
+            spins = self._in_second.times >= MOST_DECISIONS_A_SECOND or self._in_moment.times >= MOST_DECISIONS_A_MOMENT
+            assert not spins, f"decides on and on: {self.last}"
             self.last = decision = decide(seen)
             if decision.verdict is not None and self.judges_words:
                 says_what_ends_it(decision.verdict, lambda verb: f"kubectl rollout-lws {verb} {self.name}")

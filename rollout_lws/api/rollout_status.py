@@ -386,7 +386,7 @@ class WaitingReplicas(Model):
     waits_for: ScalingWait | None = None
     """What it waits for."""
     by_autoscaler: bool | None = None
-    """Whether an autoscaler named the Rollout when it was asked for."""
+    """Whether an autoscaler has named the Rollout since it was asked for."""
 
 
 class ScalingRecord(Model):
@@ -400,10 +400,12 @@ class ScalingRecord(Model):
     """Whether the workload has had that number: another one is another client's then."""
     waiting: WaitingReplicas | None = None
     """A number that waits; absent if spec.replicas was asked for."""
-    writes: Tally | None = None
-    """How often the number was written lately."""
-    written_at: MicroTime | None = None
-    """When it was written last."""
+    version: str | None = None
+    """Template hash of the stable version when the workload had that number last."""
+    tries: Tally | None = None
+    """How often writing the number was tried lately."""
+    tried_at: MicroTime | None = None
+    """When it was tried last."""
 
 
 class Summary(Model):

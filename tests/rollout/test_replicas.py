@@ -20,9 +20,9 @@ def entry(manager: str, seconds: int, **spec: Any) -> ManagedField:
     return ManagedField(manager, "Update", NOW - timedelta(seconds=seconds), fields)
 
 
-def contested(*entries: ManagedField, writes: int = 5) -> Draft:
+def contested(*entries: ManagedField, tries: int = 5, seen: bool = True) -> Draft:
     stable = held(3, managed_fields=entries)
-    scaling = {"workloadUID": stable.workload.metadata.uid, "replicas": 4, "writes": writes, "writtenAt": NOW}
+    scaling = {"workloadUID": stable.workload.metadata.uid, "replicas": 4, "seen": seen, "tries": tries, "triedAt": NOW}
     d = draft(rollout(status=at_rest(scaling=scaling)), stable=stable)
     spec = d.o.rollout.spec.model_copy(update={"replicas": 4})
     return draft(d.o.rollout.model_copy(update={"spec": spec}), stable=stable)
@@ -42,10 +42,16 @@ REPLICAS: dict[str, Any] = {"f:replicas": {}}
     ids=["unknown", "another client", "refused since", "another field"],
 )
 def test_who_has_written_the_other_number_is_named(entries: tuple[ManagedField, ...], words: str) -> None:
-    told = replicas.words(contested(*entries))
-    assert told.startswith("LeaderWorkerSet llama has 3 replicas, 4 was written 5 times: ")
-    assert words in told
+    told = replicas.told(contested(*entries))
+    assert told.contested
+    assert told.text.startswith("LeaderWorkerSet llama has 3 replicas, 4 was tried 5 times: ")
+    assert words in told.text
 
 
 def test_nothing_is_told_of_the_first_tries() -> None:
-    assert replicas.words(contested(writes=replicas.SAID_FROM - 1)) == ""
+    assert replicas.told(contested(tries=replicas.SAID_FROM - 1)) == replicas.Told("")
+
+
+def test_whoever_has_made_the_workload_has_not_written_over_a_number_that_was_never_there() -> None:
+    told = replicas.told(contested(entry("kubectl-client-side-apply", 99, **REPLICAS), seen=False))
+    assert "--dry-run=server" in told.text

@@ -26,7 +26,8 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
-from rollout_lws.rollout.decide import decide
+from rollout_lws.rollout.autoscaling import replicas
+from rollout_lws.rollout.decide import decide_release
 from rollout_lws.rollout.decision import Decision, FieldRef, Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.records import planned
@@ -164,8 +165,8 @@ class Case:
 
     @cached_property
     def _decision(self) -> Decision:
-        """The decision of a controller at this moment."""
-        return decide(self.facts.observation)
+        """What a controller would decide of the release at this moment."""
+        return decide_release(self.facts.observation)
 
     def _refused(self) -> Complaint | None:
         """Preflight refusals, including those that would block a version that is not applied yet."""
@@ -188,9 +189,15 @@ class Case:
         version = self.facts.observation.rollout.metadata.resource_version
         return frozenset(
             PendingWrite(_words(each), version, f"{each.resource.kind}/{each.name}")
-            for each in self._decision.writes
+            for each in (*self._decision.writes, *self._scaling)
             if self._is_proof(each)
         )
+
+    @property
+    def _scaling(self) -> tuple[Write, ...]:
+        """The number of groups that a controller would write now."""
+        scaled = replicas.scale(self.d) if cannot_manage(self.d) is None else None
+        return tuple(each.write for each in scaled.best_effort) if scaled is not None else ()
 
     @property
     def undone(self) -> frozenset[PendingWrite]:

@@ -46,7 +46,7 @@ def at_rest(o: Observation, running: Version) -> Observation:
     status, facts, asked = o.rollout.status, o.stable, o.rollout.spec.replicas
     releasing = status is not None and status.phase == Phase.PROGRESSING
     waits = status is not None and status.scaling is not None and status.scaling.waiting is not None
-    if facts is not None and asked is not None and not (releasing or waits):
+    if facts is not None and asked is not None and not (releasing or waits or o.rollout.spec.disabled):
         facts = replace(facts, workload=facts.workload.with_replicas(asked))
         o = replace(o, stable=facts)
     if facts is None or (status and status.stable and status.stable.workload_uid == facts.workload.metadata.uid):

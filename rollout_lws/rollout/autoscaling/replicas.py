@@ -5,12 +5,13 @@ the release's, so that no write of a release that is refused holds it up, nor it
 number before it is written; once it was seen in the workload, another one is another client's and is put back, each
 further time later.
 
-Each pass judges what it would write by what is there. A number waits where it would do harm:
+Each pass judges what it would write by what is there, and the status alone neither adds groups nor takes any away. A
+number waits where it would do harm:
 
 * In a release an autoscaler takes no group away, since the load of the old version falls as requests move to the new
   one; where both versions share the workload, it adds none either. People may, unless an autoscaler names the Rollout.
 * Without groups a pending version would take effect by itself. So 0 waits while one is pending, and a workload without
-  groups gets none while its template has another version than stable's.
+  groups gets none of a version that no release has brought to its end.
 * Not all groups that serve are taken away while none of those that stay is ready.
 """
 
@@ -38,46 +39,60 @@ from rollout_lws.workload.groups import groups
 
 #: Seconds after which a number that does not stay is written again, doubled each time up to the longest.
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 1.0, 300.0
-#: A number that has stood for so many seconds since it was written counts as never overwritten.
-STANDS_SECONDS = 600
-#: From so many writes on, the message says that the number does not stay.
+#: Seconds after the last try from which a number counts as never tried.
+FORGOTTEN_SECONDS = 600
+#: From so many tries on, the message says that the number does not stay.
 SAID_FROM = 3
+#: Limit of recorded tries.
+MOST_TRIES = 1000
 
 _owned = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What the Rollout's message says of its number; ``contested`` if it was written again and again in vain."""
+
+    text: str
+    contested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
-    """``record`` is what the status has to say, ``asked`` the groups that the workload must have now. ``writes`` says
-    how often that number was written lately in vain, ``due`` when it may be written again; None: at once.
+    """``number`` is what the workload must have now, and ``record`` what the status has to say of it. ``unsafe`` is why
+    it stays as it is although another number is due. ``tries`` says how often the number was tried lately, ``due`` when
+    it may be tried again; None: at once.
     """
 
+    number: int
     record: ScalingRecord
-    asked: int
-    writes: int = 0
+    unsafe: ScalingWait | None = None
+    tries: int = 0
     due: datetime | None = None
 
 
 def scale(d: Draft) -> Draft | None:
-    """What a pass that does nothing else has to record and to write, if the Rollout may manage the workload; None if
-    there is nothing to write now.
+    """What a pass for the number alone has to record and to write, if the Rollout may manage the workload; None if
+    there is nothing to do now.
     """
-    if not _is_asked(d):
+    if not _may_scale(d):
         return None
     plan, workload = _plan(d), d.stable.workload
-    if plan.asked == d.replicas or plan.due is not None:
-        return None
+    if plan.number == d.replicas or plan.due is not None:
+        # A release whose write is refused does not get to write its status.
+        shown = _shown(d, plan) if d.o.refused is not None else d
+        return shown if shown.status is not d.status else None
     patch = Patch(
         workload.resource,
         workload.metadata.namespace,
         workload.metadata.name,
-        {"spec": {"replicas": plan.asked}},
-        f"the Rollout asks for {plan.asked} groups",
+        {"spec": {"replicas": plan.number}},
+        f"the Rollout asks for {plan.number} groups",
         uid=workload.metadata.uid,
         # Judged was this template, and this number.
         generation=workload.metadata.generation,
     )
-    record = with_fields(plan.record, writes=plan.writes + 1, written_at=d.now)
+    record = with_fields(plan.record, tries=min(plan.tries + 1, MOST_TRIES), tried_at=d.now)
     return d.set(scaling=record).write_if_possible((BestEffort(patch, _event(d, plan)),))
 
 
@@ -88,9 +103,9 @@ def follow(d: Draft) -> Draft:
     if d.o.stable is None or not d.adopted:
         return d
     plan = _plan(d)
-    d = d.set(replicas=d.replicas, selector=selector(d), scaling=plan.record)
-    told = _words(d, plan)
-    return (d.adding(told) if told else d).wake(plan.due)
+    text = _told(d, plan).text
+    d = _shown(d, plan)
+    return (d.adding(text) if text else d).wake(plan.due)
 
 
 def forget(d: Draft) -> Draft:
@@ -107,51 +122,50 @@ def selector(d: Draft) -> str:
     return names if labels.leader is None else f"{labels.leaders},{names}"
 
 
-def words(d: Draft) -> str:
-    """What waits, or which number does not stay, and what to do; "" if the workload has the number."""
-    return _words(d, _plan(d))
+def told(d: Draft) -> Told:
+    """What waits, or which number does not stay, and what to do; without text if the workload has the number, or the
+    Rollout asks for none.
+    """
+    return _told(d, _plan(d)) if _may_scale(d) else Told("")
 
 
-def is_contested(d: Draft) -> bool:
-    """True if the number was written again and again, and the workload has another one."""
-    return _is_contested(d, _plan(d))
-
-
-def _is_asked(d: Draft) -> bool:
+def _may_scale(d: Draft) -> bool:
     rollout = d.o.rollout
     if rollout.spec.replicas is None or rollout.metadata.deletion_timestamp is not None or rollout.spec.disabled:
         return False
-    if d.o.stable is None or not d.adopted:
-        return False
-    return not d.stable.workload.metadata.terminating
+    return d.o.stable is not None and d.adopted and not d.stable.workload.metadata.terminating
+
+
+def _shown(d: Draft, plan: _Plan) -> Draft:
+    return d.set(replicas=d.replicas, selector=selector(d), scaling=plan.record)
 
 
 # What to ask
 
 
 def _plan(d: Draft) -> _Plan:
-    wanted, known = d.o.rollout.spec.replicas, _record(d)
+    """The *wanted* number is that of the spec; the *standing* one is the last that the workload is known to have had,
+    and stays while the wanted one waits.
+    """
+    wanted, before = d.o.rollout.spec.replicas, _record(d)
     assert wanted is not None
-    standing = known.replicas if known.seen and known.replicas is not None else d.replicas
-    waiting = _waiting(d, known, wanted, standing)
-    # Only the spec takes groups away, never the status.
-    asked = wanted if waiting is None else max(standing, d.replicas)
-    unsafe = _unsafe(d, asked)
-    if unsafe is not None:
-        # What was recorded stays: it is due as soon as it is safe.
-        waiting = WaitingReplicas(replicas=asked, waits_for=unsafe, by_autoscaler=waiting and waiting.by_autoscaler)
-        return _Plan(with_fields(known, waiting=waiting), d.replicas)
-    record = with_fields(known, waiting=waiting)
-    if record.replicas != asked:
-        record = with_fields(record, replicas=asked, seen=None, writes=None, written_at=None)
-    if asked == d.replicas:
-        return _Plan(with_fields(record, seen=True), asked)
-    writes, last = record.writes or 0, record.written_at
-    if last is None or last + timedelta(seconds=STANDS_SECONDS) <= d.now:
-        return _Plan(record, asked)
-    # No group at all is no number to leave for long.
-    wait = doubled(FIRST_WAIT_SECONDS, writes - 1 if d.replicas else 0, LONGEST_WAIT_SECONDS)
-    return _Plan(record, asked, writes, d.yet_to_come(last, wait))
+    standing = before.replicas if before.seen and before.replicas is not None else d.replicas
+    waiting = _waiting(d, before, wanted, standing)
+    number = wanted if waiting is None else _kept(d, wanted, standing)
+    record = with_fields(before, waiting=waiting)
+    unsafe = _unsafe(d, before, number)
+    if unsafe is not None or (waiting is not None and number != standing):
+        # Nothing was asked for: what was is due as soon as it is safe.
+        return _Plan(d.replicas, record, unsafe)
+    if record.replicas != number:
+        record = with_fields(record, replicas=number, seen=None, tries=None, tried_at=None)
+    if number == d.replicas:
+        return _Plan(number, _seen(d, record))
+    last, tries = record.tried_at, record.tries or 0
+    if last is None or last + timedelta(seconds=FORGOTTEN_SECONDS) <= d.now:
+        return _Plan(number, record)
+    wait = doubled(FIRST_WAIT_SECONDS, tries - 1, LONGEST_WAIT_SECONDS)
+    return _Plan(number, record, None, tries, d.yet_to_come(last, wait))
 
 
 def _record(d: Draft) -> ScalingRecord:
@@ -160,8 +174,15 @@ def _record(d: Draft) -> ScalingRecord:
     return known if known is not None and known.workload_uid == uid else ScalingRecord(workload_uid=uid)
 
 
-def _waiting(d: Draft, known: ScalingRecord, wanted: int, standing: int) -> WaitingReplicas | None:
-    """``wanted`` as what waits, instead of ``standing``; None if it does not."""
+def _seen(d: Draft, record: ScalingRecord) -> ScalingRecord:
+    """The record of a number that the workload has. Tries that a busy server has cost are no other client's fault."""
+    tries = record.tries if record.seen or not record.tries else 1
+    stable = d.status.stable
+    return with_fields(record, seen=True, tries=tries, version=stable.template_hash if stable is not None else None)
+
+
+def _waiting(d: Draft, before: ScalingRecord, wanted: int, standing: int) -> WaitingReplicas | None:
+    """The wanted number, if it waits."""
     if wanted == standing == d.replicas:
         return None
     if wanted == 0 and d.pending:
@@ -170,7 +191,7 @@ def _waiting(d: Draft, known: ScalingRecord, wanted: int, standing: int) -> Wait
     if not _in_release(d) or not (takes or (d.capacity.pins_replicas and wanted != standing)):
         return None
     # KEDA removes its autoscaler when it is paused: it has asked all the same.
-    asked_before = known.waiting is not None and known.waiting.replicas == wanted and known.waiting.by_autoscaler
+    asked_before = before.waiting is not None and before.waiting.replicas == wanted and before.waiting.by_autoscaler
     by_autoscaler = asked_before or _is_autoscaled(d)
     if by_autoscaler or not d.o.autoscalers.synced:
         return WaitingReplicas(
@@ -192,13 +213,24 @@ def _is_autoscaled(d: Draft) -> bool:
     return any(hpa_bounds.scaled_rollout(each, d.keys.group) == name for each in d.o.autoscalers.of_rollout)
 
 
-def _unsafe(d: Draft, asked: int) -> ScalingWait | None:
+def _kept(d: Draft, wanted: int, standing: int) -> int:
+    """The number while the wanted one waits. One that another client has lowered is put back as long as the groups are
+    still there, which no status can feign; one that it has raised stays.
+    """
+    there = max((group.ordinal + 1 for group in groups(d.stable)), default=0)
+    return max(d.replicas, min(standing, max(wanted, there)))
+
+
+def _unsafe(d: Draft, before: ScalingRecord, number: int) -> ScalingWait | None:
     """Why the workload must keep the number that it has, whatever it is asked for."""
-    if asked > d.replicas == 0 and d.pending and not d.stable.leaders:
-        return ScalingWait.STABLE_TEMPLATE
-    if 0 < asked < d.replicas:
-        ready = [group.ordinal for group in groups(d.stable) if group.ready_since is not None]
-        if ready and min(ready) >= asked:
+    if number > d.replicas == 0 and not d.stable.leaders:
+        stable = d.status.stable
+        served = before.version if before.seen and before.replicas == number else None
+        if d.pending or (served is not None and stable is not None and served != stable.template_hash):
+            return ScalingWait.STABLE_TEMPLATE
+    if 0 < number < d.replicas:
+        ready = [group for group in groups(d.stable) if group.ready_since is not None]
+        if ready and not any(group.ordinal < number and not group.terminating for group in ready):
             return ScalingWait.READY_GROUP
     return None
 
@@ -210,62 +242,58 @@ def _event(d: Draft, plan: _Plan) -> ReleaseEvent:
     if plan.record.seen:
         note = (
             f"{_writer(d) or UNKNOWN_WRITER} set spec.replicas of {d.called} to {d.replicas}, for which this Rollout"
-            f" asks for {plan.asked}; it was put back: scale the Rollout instead"
+            f" asks for {plan.number}; it was put back: scale the Rollout instead"
         )
         return ReleaseEvent(EventReason.REPLICAS_RESET.value, note, "Warning")
-    note = f"spec.replicas of {d.called} was set to {plan.asked} instead of {d.replicas}"
+    note = f"spec.replicas of {d.called} was set to {plan.number} instead of {d.replicas}"
     return ReleaseEvent(EventReason.SCALED.value, note)
 
 
-def _words(d: Draft, plan: _Plan) -> str:
-    if plan.record.waiting is not None:
-        return _waiting_words(d, plan.record.waiting)
-    return _contested_words(d, plan) if _is_contested(d, plan) else ""
-
-
-def _is_contested(d: Draft, plan: _Plan) -> bool:
-    return plan.asked != d.replicas and plan.writes >= SAID_FROM
-
-
-def _waiting_words(d: Draft, waiting: WaitingReplicas) -> str:
-    number = waiting.replicas
-    match waiting.waits_for:
+def _told(d: Draft, plan: _Plan) -> Told:
+    waiting, wanted = plan.record.waiting, d.o.rollout.spec.replicas
+    waits_for = plan.unsafe or (waiting.waits_for if waiting is not None else None)
+    match waits_for:
         case ScalingWait.RELEASE_END:
-            why = "an autoscaler asked for it" if waiting.by_autoscaler else "HorizontalPodAutoscalers are being listed"
-            return f"spec.replicas {number} waits for the end of the release: {why}"
+            why = "since an autoscaler may have asked for it"
+            if not d.o.autoscalers.synced:
+                why = f"since it is not known who asks: {d.o.autoscalers.trouble or 'autoscalers are being listed'}"
+            return Told(f"spec.replicas {wanted} waits for the end of the release, {why}")
         case ScalingWait.NOTHING_PENDING:
-            return (
-                f"spec.replicas {number} waits until no version but the stable one is in {d.called}: without groups it"
+            return Told(
+                f"spec.replicas {wanted} waits until no version but the stable one is in {d.called}: without groups it"
                 " would start by itself"
             )
         case ScalingWait.STABLE_TEMPLATE:
-            return (
-                f"{d.called} stays at 0 replicas until it has the template of its stable version: all {number} groups"
-                f" would start at the other one; to have that, scale the {d.kind} itself"
+            return Told(
+                f"{d.called} stays at 0 replicas: all groups would start at a version that no release has brought to"
+                f" its end. Restore the template, or scale the {d.kind} itself to start it"
             )
         case ScalingWait.READY_GROUP:
-            return (
-                f"{d.called} stays at {d.replicas} replicas instead of {number} until a group that is kept is ready:"
+            return Told(
+                f"{d.called} stays at {d.replicas} replicas until a group that spec.replicas {wanted} keeps is ready:"
                 " all that serve would go"
             )
         case None:
-            return ""
+            pass
         case unknown:
             assert_never(unknown)
-
-
-def _contested_words(d: Draft, plan: _Plan) -> str:
-    other = _writer(d)
-    meta, resource = d.stable.workload.metadata, d.resource
-    place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
-    body = f'{{"spec":{{"replicas":{plan.asked}}}}}'
-    why = (
-        f"{other} writes over it"
-        if other
-        else f"the controller's log has the reason, or kubectl patch {resource} {meta.name}{place} --type=merge"
-        f" -p '{body}' --dry-run=server"
+    if plan.number == d.replicas or plan.tries < SAID_FROM:
+        return Told("")
+    return Told(
+        f"{d.called} has {d.replicas} replicas, {plan.number} was tried {plan.tries} times: {_why(d, plan)}", True
     )
-    return f"{d.called} has {d.replicas} replicas, {plan.asked} was written {plan.writes} times: {why}"
+
+
+def _why(d: Draft, plan: _Plan) -> str:
+    """Why a number does not stay: its other writer, or how to find out."""
+    other = _writer(d) if plan.record.seen else ""
+    if other:
+        return f"{other} writes over it"
+    meta = d.stable.workload.metadata
+    place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
+    body = f'{{"spec":{{"replicas":{plan.number}}}}}'
+    patch = f"kubectl patch {d.resource} {meta.name}{place} --type=merge -p '{body}' --dry-run=server"
+    return f"the controller's log has the reason, or {patch}"
 
 
 def _writer(d: Draft) -> str:

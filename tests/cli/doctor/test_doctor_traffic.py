@@ -451,6 +451,29 @@ async def test_a_number_that_waits_is_told(world: World) -> None:
     assert "spec.replicas 2 waits for the end of the release" in link.found
 
 
+async def test_a_number_that_waits_hides_no_autoscaler_that_works_against_the_release(world: World) -> None:
+    create_autoscaler(world, of=ROLLOUTS)
+    await at_rest(world)
+    world.patch_rollout({"replicas": 4})
+    await waiting_for_approval(world)
+    world.patch_rollout({"replicas": 2})
+    await world.rest()
+    create_autoscaler(world, name="other-hpa")
+    await world.rest()
+    assert_names(await broken(world), Name.AUTOSCALER, "HorizontalPodAutoscaler/other-hpa", "let it scale the Rollout")
+
+
+async def test_that_no_controller_acts_is_seen_by_a_number_that_is_due(world: World) -> None:
+    await at_rest(world)
+    world.patch_rollout({"replicas": 4})
+    await world.rest()
+    world.stop_controller()
+    scale_lws(world, 3, "helm")
+    await world.sleep(300)
+    found = next(each for each in await links(world) if each.name is Name.CONTROLLER)
+    assert found.state is State.BROKEN
+
+
 async def test_two_autoscalers_of_one_lws_are_named(world: World) -> None:
     create_autoscaler(world)
     create_autoscaler(world, name="other-hpa")

@@ -113,12 +113,9 @@ def autoscaler(case: Case) -> Link | None:
     about = f"LeaderWorkerSet/{case.workload_name}"
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
-    number = _number(case)
-    if number is not None:
-        return number
     known = (*known, *case.facts.observation.autoscalers.of_rollout)
     if not known or case.facts.observation.stable is None:
-        return None
+        return _number(case)
     about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{known[0]['metadata']['name']}"
     steps = (case.kubectl(f"describe horizontalpodautoscaler {known[0]['metadata']['name']}"),)
     found = case.complained(Name.AUTOSCALER, about, steps)
@@ -143,20 +140,18 @@ def autoscaler(case: Case) -> Link | None:
         text = "is still held, though no release is in progress"
         return _conflict(case, _name(held[0]), text, "the controller restores it as soon as it acts")
     refs = [ObjectRef(HORIZONTAL_POD_AUTOSCALERS.kind, _name(each)) for each in known]
-    undone = case.not_done(Name.AUTOSCALER, about, refs, steps)
+    undone = case.not_done(Name.AUTOSCALER, about, refs, steps) or _number(case)
     return undone or ok(Name.AUTOSCALER, about, "is held for the release" if held else "scales as its owner says")
 
 
 def _number(case: Case) -> Link | None:
     """Whether the LWS does not get, or keep, the number of groups that the Rollout asks for."""
-    d = case.d
-    if d.o.rollout.spec.replicas is None or d.o.stable is None or not d.adopted:
-        return None
-    text, about = replicas.words(d), f"LeaderWorkerSet/{case.workload_name}"
-    yaml = case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml --show-managed-fields")
-    if replicas.is_contested(d):
-        return Link(Name.AUTOSCALER, State.BROKEN, about, text, "it is written again, each time later", (yaml,))
-    return Link(Name.AUTOSCALER, State.WAITING, about, text, "it is written as soon as it may be", ()) if text else None
+    told, about = replicas.told(case.d), f"LeaderWorkerSet/{case.workload_name}"
+    if told.contested:
+        yaml = case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml --show-managed-fields")
+        return Link(Name.AUTOSCALER, State.BROKEN, about, told.text, "it is tried again, each time later", (yaml,))
+    by_itself = "it is written as soon as it may be"
+    return Link(Name.AUTOSCALER, State.WAITING, about, told.text, by_itself, ()) if told.text else None
 
 
 def _behind_the_rollout(case: Case, of_workload: Sequence[Object], steps: tuple[str, ...]) -> Link | None:

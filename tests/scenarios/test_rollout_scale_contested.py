@@ -146,6 +146,17 @@ async def test_groups_that_another_client_adds_in_a_release_are_not_defended(
     assert (replicas(world), scalings(world), resets(world)) == (4, [], [])
 
 
+async def test_groups_that_another_client_took_away_come_back_where_an_autoscaler_waits(world: World) -> None:
+    await autoscaled_at_rest(world, **IN_PLACE)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    world.stop_controller()
+    scale_lws(world, 3, "helm")
+    await world.until(lambda: len(world.groups()) == 3)
+    world.start_controller()
+    await world.until(lambda: len(world.groups()) == 4)
+
+
 async def test_a_client_that_insists_on_no_groups_is_answered_ever_more_rarely(world: World) -> None:
     await asked_at_rest(world)
     world.checks.clear()
@@ -172,8 +183,11 @@ async def test_a_version_that_took_effect_without_groups_is_not_started_by_us(wo
     await world.sleep(A_WHILE)
     assert (replicas(world), world.state) == (0, "Healthy")
     assert "stays at 0 replicas" in world.status["message"]
-    scale_lws(world, 4)
-    await world.until(has(world, 4, "v2"))
+    scale(world, 5)
+    await world.sleep(A_WHILE)
+    assert replicas(world) == 0
+    scale_lws(world, 5)
+    await world.until(has(world, 5, "v2"))
     await world.rest()
     assert scalings(world) == []
 
@@ -200,6 +214,20 @@ async def test_a_number_that_the_server_refuses_stops_no_release_and_is_told(wor
     await world.until(lambda: replicas(world) == 6)
     await world.rest()
     assert "was tried" not in world.status.get("message", "")
+
+
+async def test_tries_that_a_busy_server_has_cost_are_no_other_clients_fault(world: World) -> None:
+    await asked_at_rest(world)
+    world.checks.clear()
+    busy = ApiError(503, "ServiceUnavailable", "busy")
+    world.refuse = lambda write: busy if asks(write) == 5 else None
+    scale(world, 5)
+    await world.sleep(10)
+    accept(world)
+    await world.until(has(world, 5))
+    scale_lws(world, 4, "helm")
+    await world.sleep(1.5)
+    assert replicas(world) == 5
 
 
 async def test_a_smaller_number_is_written_where_a_larger_one_was_refused_in_a_release(world: World) -> None:

@@ -224,8 +224,7 @@ def _kept(d: Draft, wanted: int, standing: int) -> int:
 def _unsafe(d: Draft, before: ScalingRecord, number: int) -> ScalingWait | None:
     """Why the workload must keep the number that it has, whatever it is asked for."""
     if number > d.replicas == 0 and not d.stable.leaders:
-        stable = d.status.stable
-        served = before.version if before.seen and before.replicas == number else None
+        stable, served = d.status.stable, before.version
         if d.pending or (served is not None and stable is not None and served != stable.template_hash):
             return ScalingWait.STABLE_TEMPLATE
     if 0 < number < d.replicas:

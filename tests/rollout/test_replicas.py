@@ -45,7 +45,7 @@ REPLICAS: dict[str, Any] = {"f:replicas": {}}
 def test_who_has_written_the_other_number_is_named(entries: tuple[ManagedField, ...], words: str) -> None:
     told = replicas.told(contested(*entries))
     assert told.contested
-    assert told.text.startswith("LeaderWorkerSet llama has 3 replicas, 4 was tried 5 times: ")
+    assert told.text.startswith("LeaderWorkerSet llama has 3 replicas, and 4 does not stay: ")
     assert words in told.text
 
 

@@ -102,6 +102,12 @@ SCALED = (
     Kind("wants", st.integers(1, 6)),
     Kind("delete_autoscaler"),
 )
+SCALING = (
+    *(Kind("scale_rollout", st.integers(0, 5)), Kind("scale_rollout", st.integers(1, 5))),
+    Kind("autoscale_rollout", st.sampled_from(((1, 10), (2, 4), (3, 5)))),
+    *(Kind("wants", st.integers(1, 6)), Kind("replicas", st.integers(0, 5))),
+    Kind("delete_autoscaler"),
+)
 EDITED = (
     Kind("strategy", st.sampled_from(((0, 1), (1, 1), (1, 2), (1, "50%")))),
     Kind("scale_canary", st.integers(0, 3)),
@@ -185,6 +191,8 @@ GATED: Lane = (
     (*DRIVING * 6, *DISTURBING, *BACK * 2, Kind("skip", st.sampled_from(("first-token", "all-through")))),
     plans.map(lambda plan: replace(plan, gated=True)),
 )
+#: The Rollout is scaled, by people and autoscalers, and the LWS past it.
+SCALED_ROLLOUT: Lane = core, (*DRIVING * 5, *SCALING * 3, *DISTURBING, *BACK * 2), plans
 SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2), plans
 
 
@@ -230,6 +238,12 @@ def test_a_walk_of_the_whole_controller_comes_to_a_legal_end_whatever_happens_be
 def test_a_walk_whose_versions_are_judged_by_their_model_servers_comes_to_a_legal_end() -> None:
     seen = wander(GATED, 6, 10)
     assert seen["told:Completed"] and seen["told:GatePassed"] and seen["state:Analyzing"], seen
+
+
+@pytest.mark.timeout(300)
+def test_a_walk_whose_rollout_is_scaled_comes_to_a_legal_end() -> None:
+    seen = wander(SCALED_ROLLOUT, 6, 10)
+    assert seen["told:Completed"] and seen["told:Scaled"], seen
 
 
 @pytest.fixture
@@ -299,6 +313,14 @@ def test_many_walks_beside_others_who_write_what_a_release_shares_come_to_legal_
 def test_many_walks_of_versions_that_model_servers_judge_come_to_legal_ends(part: int, number: int) -> None:
     seen = ramble(GATED, 4, number + 6 + 1000 * part)
     told = ("Completed", "Aborted", "Superseded", "GatePassed", "GateFailed")
+    assert {end for end in told if not seen[f"told:{end}"]} == set(), seen
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_many_walks_of_rollouts_that_are_scaled_come_to_legal_ends(number: int) -> None:
+    seen = ramble(SCALED_ROLLOUT, 4, number + 8)
+    told = ("Completed", "Aborted", "Superseded", "Scaled", "ReplicasReset")
     assert {end for end in told if not seen[f"told:{end}"]} == set(), seen
 
 

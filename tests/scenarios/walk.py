@@ -110,6 +110,10 @@ class Walk(Others):
         with self.judge.user():
             if world.get(LEADER_WORKER_SETS, NAME) is None:
                 self.create_lws()
+            if world.get(world.ROLLOUT, NAME) is not None and "replicas" in world.rollout["spec"]:
+                # One that LeaderWorkerSet's webhook refuses is tried for ever.
+                self.delete_autoscaler()
+                self.scale_rollout(self.plan.replicas)
             if not world.lws["spec"]["replicas"]:
                 self.replicas(self.plan.replicas)
             if KEYS.release_hold in (world.lws["metadata"].get("annotations") or {}):

@@ -97,11 +97,24 @@ class Others(Staged):
         else:
             scaled.edit(self.world, minReplicas=low, maxReplicas=high)
 
+    def autoscale_rollout(self, bounds: tuple[int, int]) -> None:
+        """The same of the Rollout."""
+        low, high = bounds
+        if self.world.get(HORIZONTAL_POD_AUTOSCALERS, scaled.AUTOSCALER) is None:
+            scaled.create_autoscaler(self.world, max(low, self.plan.style.least), high, of=self.world.ROLLOUT)
+        else:
+            scaled.edit(self.world, minReplicas=max(low, self.plan.style.least), maxReplicas=high)
+
+    def scale_rollout(self, groups: int) -> None:
+        """As ``replicas`` does with the LWS."""
+        scaled.scale(self.world, max(groups, self.plan.style.least) if groups else 0)
+
     def wants(self, groups: int) -> None:
         scaled.wants(self.world, max(groups, self.plan.style.least))
 
     def delete_autoscaler(self) -> None:
-        self.world.delete(HORIZONTAL_POD_AUTOSCALERS, scaled.AUTOSCALER)
+        if self.world.get(HORIZONTAL_POD_AUTOSCALERS, scaled.AUTOSCALER) is not None:
+            self.world.delete(HORIZONTAL_POD_AUTOSCALERS, scaled.AUTOSCALER)
 
     def strategy(self, said: tuple[int | str, int | str]) -> None:
         surge, unavailable = said

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.objects import scaling
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.writes import Patch
 from tests.scenarios.count import CANARY, HOLD, Count, Standing, partition, rolling
 from tests.scenarios.routed import emptied
 from tests.scenarios.styles import Style
-from tests.scenarios.world import KEYS, NAME, World
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 
 class Windows(Count):
@@ -23,6 +24,9 @@ class Windows(Count):
     def judge(self, write: Patch) -> None:
         """AssertionError when this write, done now, breaks a promise."""
         lws, spec = self.live(NAME), write.body.get("spec") or {}
+        if "replicas" in spec:
+            self._scaled(lws, write)
+            return
         assert set(spec) <= {"rolloutStrategy"}, f"only the strategy is ever borrowed: {write}"
         assert set(write.body.get("metadata") or {}) <= {"annotations", "resourceVersion"}, write
         changes = (spec.get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
@@ -44,6 +48,27 @@ class Windows(Count):
         if leaving and not by_hand:
             waits = [group for group in self.groups() if self.stable(rollout) and group.revision != self.target()]
             assert not waits, f"leaving starts what was held: {write} with {self.groups()}"
+
+    def _scaled(self, lws: dict[str, Any], write: Patch) -> None:
+        """A number of groups is only written for a Rollout that asks for one, and starts and takes nothing away that a
+        release has to judge.
+        """
+        rollout = self.rollout()
+        asked, before = rollout["spec"].get("replicas"), int(lws["spec"]["replicas"])
+        after = int(write.body["spec"]["replicas"])
+        assert set(write.body) == {"spec"} and set(write.body["spec"]) == {"replicas"}, write
+        assert asked is not None and not rollout["spec"].get("disabled"), f"no number is asked for: {write}"
+        assert "deletionTimestamp" not in rollout["metadata"], f"leaving writes no number: {write}"
+        everyone, stable = self.groups(), self.stable(rollout)
+        pending = stable is not None and stable["revision"] != self.target()
+        assert after or not pending, f"without groups a version takes effect by itself: {write}"
+        assert before or everyone or not pending, f"starts what waits: {write}"
+        ready = [group.ordinal for group in everyone if group.ready]
+        assert not (0 < after < before and ready) or min(ready) < after, f"all that serve would go: {write}"
+        autoscalers = self._store.list(HORIZONTAL_POD_AUTOSCALERS, NAMESPACE)
+        scaled = {each["spec"]["scaleTargetRef"]["kind"] for each in autoscalers}
+        releasing = self._world.status_of(NAME).get("phase") == "Progressing"
+        assert not (releasing and ROLLOUTS.kind in scaled) or after >= before, f"an autoscaler takes groups: {write}"
 
     def _surged(self, lws: dict[str, Any], changes: dict[str, Any], write: Patch) -> None:
         """Invariant 5, of groups beyond R in the LWS itself: none but a surge's, and no more than were announced."""

@@ -278,9 +278,8 @@ def _told(d: Draft, plan: _Plan) -> Told:
             assert_never(unknown)
     if plan.number == d.replicas or plan.tries < SAID_FROM:
         return Told("")
-    return Told(
-        f"{d.called} has {d.replicas} replicas, {plan.number} was tried {plan.tries} times: {_why(d, plan)}", True
-    )
+    # Without the count, which would cost a write of the status for each try.
+    return Told(f"{d.called} has {d.replicas} replicas, and {plan.number} does not stay: {_why(d, plan)}", True)
 
 
 def _why(d: Draft, plan: _Plan) -> str:

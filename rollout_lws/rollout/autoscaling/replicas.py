@@ -228,8 +228,8 @@ def _unsafe(d: Draft, before: ScalingRecord, number: int) -> ScalingWait | None:
         if d.pending or (served is not None and stable is not None and served != stable.template_hash):
             return ScalingWait.STABLE_TEMPLATE
     if 0 < number < d.replicas:
-        ready = [group for group in groups(d.stable) if group.ready_since is not None]
-        if ready and not any(group.ordinal < number and not group.terminating for group in ready):
+        ready = [group.ordinal for group in groups(d.stable) if group.ready_since is not None]
+        if ready and min(ready) >= number:
             return ScalingWait.READY_GROUP
     return None
 

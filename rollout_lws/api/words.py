@@ -119,10 +119,6 @@ class ScalingWait(StrEnum):
     """An autoscaler asked for it, and it would work against the release that is on."""
     NOTHING_PENDING = "NothingPending"
     """It is 0, and a pending version would take effect by itself."""
-    STABLE_TEMPLATE = "StableTemplate"
-    """There are no groups, and all would start at a version that no release has brought to its end."""
-    READY_GROUP = "ReadyGroup"
-    """All groups that serve would go."""
 
 
 class GateStage(StrEnum):

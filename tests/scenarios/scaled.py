@@ -143,4 +143,5 @@ async def finish(world: World, tag: str = "v2") -> None:
         if world.state == "AwaitingApproval":
             world.approve()
             await world.until(lambda: world.state != "AwaitingApproval")
+    # Workers of a surge group end after its leader.
     await world.until(lambda: set(world.groups().values()) == {tag}, f"all groups at {tag}")

@@ -18,7 +18,9 @@ from tests.scenarios.scaled import (
     bounds,
     create_autoscaler,
     edit,
+    finish,
     kept,
+    replicas,
     wants,
     written,
 )
@@ -33,26 +35,11 @@ SHIFTED = {"replicas": "75%", "traffic": "75%", "pause": {}}, {"replicas": "100%
 STEPS = {"replicas": "50%", "pause": {}}, {"replicas": "100%", "pause": {}}
 
 
-def replicas(world: World) -> int:
-    return int(world.lws["spec"]["replicas"])
-
-
 async def scaled_at_rest(world: World, low: int | None = 1, style: str = "canary") -> str:
     """An LWS of four groups at rest with an autoscaler; gives what has to come back."""
     create_autoscaler(world, low)
     await at_rest(world, *STEPS, **{style: {}})
     return kept(world)
-
-
-async def finish(world: World, tag: str = "v2") -> None:
-    """Approve whatever waits until the version is released."""
-    while world.state != "Healthy":
-        await world.until(lambda: world.state in ("AwaitingApproval", "Healthy"))
-        if world.state == "AwaitingApproval":
-            world.approve()
-            await world.until(lambda: world.state != "AwaitingApproval")
-    # Workers of a surge group end after its leader.
-    await world.until(lambda: set(world.groups().values()) == {tag}, f"all groups at {tag}")
 
 
 # In a release

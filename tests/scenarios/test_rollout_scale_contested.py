@@ -66,6 +66,14 @@ def refuse(world: World, numbers: Callable[[int], bool]) -> None:
     world.refuse = refused
 
 
+def refuse_canary(world: World) -> None:
+    def refused(write: Write) -> ApiError | None:
+        made = isinstance(write, Create) and write.resource == LEADER_WORKER_SETS
+        return ApiError(403, "Forbidden", "exceeded quota") if made else None
+
+    world.refuse = refused
+
+
 def accept(world: World) -> None:
     world.refuse = lambda _: None
 
@@ -242,12 +250,7 @@ async def test_a_smaller_number_is_written_where_a_larger_one_was_refused_in_a_r
 
 async def test_a_write_of_the_release_that_is_refused_does_not_hold_up_a_number(world: World) -> None:
     await asked_at_rest(world)
-
-    def refused(write: Write) -> ApiError | None:
-        made = isinstance(write, Create) and write.resource == LEADER_WORKER_SETS
-        return ApiError(403, "Forbidden", "exceeded quota") if made else None
-
-    world.refuse = refused
+    refuse_canary(world)
     world.set_image("v2")
     await world.until_state("Stalled")
     scale(world, 6)
@@ -257,12 +260,7 @@ async def test_a_write_of_the_release_that_is_refused_does_not_hold_up_a_number(
 
 async def test_what_is_asked_while_a_write_of_the_release_is_refused_is_recorded(world: World) -> None:
     await at_rest(world, *HALVES)
-
-    def refused(write: Write) -> ApiError | None:
-        made = isinstance(write, Create) and write.resource == LEADER_WORKER_SETS
-        return ApiError(403, "Forbidden", "exceeded quota") if made else None
-
-    world.refuse = refused
+    refuse_canary(world)
     world.set_image("v2")
     await world.until_state("Stalled")
     scale(world, 4)
@@ -401,7 +399,7 @@ async def test_fewer_groups_wait_until_it_is_known_that_no_autoscaler_has_asked_
     unlisted(world, monkeypatch)
     await world.sleep(A_WHILE)
     assert replicas(world) == 4
-    assert "it is not known who asks: forbidden" in world.status["message"]
+    assert "HorizontalPodAutoscalers that may have asked for it are not known: forbidden" in world.status["message"]
     monkeypatch.undo()
     world.request("Pause")
     await world.until(lambda: replicas(world) == 2)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.resources import Resource
 from rollout_lws.targets.table import TARGETS
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.split import Object
@@ -30,18 +31,20 @@ class Hold(Struct, frozen=True):
 
 def scaled_workload(live: Object) -> str:
     """Name of the workload that the autoscaler scales; "" if no Rollout can release that kind."""
-    target = (live.get("spec") or {}).get("scaleTargetRef") or {}
-    group = str(target.get("apiVersion", "")).partition("/")[0]
-    known = any((group, target.get("kind")) == (each.resource.group, each.resource.kind) for each in TARGETS)
-    return str(target.get("name", "")) if known else ""
+    return _scaled(live, *(each.resource for each in TARGETS))
 
 
 def scaled_rollout(live: Object, group: str) -> str:
     """Name of the Rollout, of API group ``group``, that the autoscaler scales; "" if it scales something else."""
+    return _scaled(live, rollouts(group))
+
+
+def _scaled(live: Object, *kinds: Resource) -> str:
+    """Name of the object that the autoscaler scales, if it is of one of these kinds, in whatever version."""
     target = (live.get("spec") or {}).get("scaleTargetRef") or {}
-    kind = rollouts(group)
-    named = (str(target.get("apiVersion", "")).partition("/")[0], target.get("kind")) == (kind.group, kind.kind)
-    return str(target.get("name", "")) if named else ""
+    group = str(target.get("apiVersion", "")).partition("/")[0]
+    known = any((group, target.get("kind")) == (each.group, each.kind) for each in kinds)
+    return str(target.get("name", "")) if known else ""
 
 
 def scaled_object(live: Object) -> str:

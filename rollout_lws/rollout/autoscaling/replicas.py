@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from typing import Any, assert_never
 
 import msgspec
@@ -28,7 +29,6 @@ from rollout_lws.api import ConditionType, Phase, ScalingRecord, ScalingWait, Wa
 from rollout_lws.api.base import with_fields
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.backoff import doubled
 from rollout_lws.rollout.decision import BestEffort, ReleaseEvent
 from rollout_lws.rollout.draft import Draft
@@ -49,6 +49,15 @@ MOST_TRIES = 1000
 _owned = msgspec.json.Decoder(dict[str, Any])
 
 
+class _Unsafe(Enum):
+    """Why no number may be written at the moment."""
+
+    PENDING_VERSION = auto()
+    """There are no groups, and all would start at a version that no release has brought to its end."""
+    LAST_SERVING = auto()
+    """All groups that serve would go."""
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What the Rollout's message says of its number; ``contested`` if it was written again and again in vain."""
@@ -66,7 +75,7 @@ class _Plan:
 
     number: int
     record: ScalingRecord
-    unsafe: ScalingWait | None = None
+    unsafe: _Unsafe | None = None
     tries: int = 0
     due: datetime | None = None
 
@@ -192,7 +201,7 @@ def _waiting(d: Draft, before: ScalingRecord, wanted: int, standing: int) -> Wai
         return None
     # KEDA removes its autoscaler when it is paused: it has asked all the same.
     asked_before = before.waiting is not None and before.waiting.replicas == wanted and before.waiting.by_autoscaler
-    by_autoscaler = asked_before or _is_autoscaled(d)
+    by_autoscaler = asked_before or bool(d.o.autoscalers.of_rollout)
     if by_autoscaler or not d.o.autoscalers.synced:
         return WaitingReplicas(
             replicas=wanted, waits_for=ScalingWait.RELEASE_END, by_autoscaler=True if by_autoscaler else None
@@ -208,11 +217,6 @@ def _in_release(d: Draft) -> bool:
     return d.pending and last != ConditionType.STALLED
 
 
-def _is_autoscaled(d: Draft) -> bool:
-    name = d.o.rollout.metadata.name
-    return any(hpa_bounds.scaled_rollout(each, d.keys.group) == name for each in d.o.autoscalers.of_rollout)
-
-
 def _kept(d: Draft, wanted: int, standing: int) -> int:
     """The number while the wanted one waits. One that another client has lowered is put back as long as the groups are
     still there, which no status can feign; one that it has raised stays.
@@ -221,16 +225,16 @@ def _kept(d: Draft, wanted: int, standing: int) -> int:
     return max(d.replicas, min(standing, max(wanted, there)))
 
 
-def _unsafe(d: Draft, before: ScalingRecord, number: int) -> ScalingWait | None:
+def _unsafe(d: Draft, before: ScalingRecord, number: int) -> _Unsafe | None:
     """Why the workload must keep the number that it has, whatever it is asked for."""
     if number > d.replicas == 0 and not d.stable.leaders:
         stable, served = d.status.stable, before.version
         if d.pending or (served is not None and stable is not None and served != stable.template_hash):
-            return ScalingWait.STABLE_TEMPLATE
+            return _Unsafe.PENDING_VERSION
     if 0 < number < d.replicas:
         ready = [group.ordinal for group in groups(d.stable) if group.ready_since is not None]
         if ready and min(ready) >= number:
-            return ScalingWait.READY_GROUP
+            return _Unsafe.LAST_SERVING
     return None
 
 
@@ -249,37 +253,52 @@ def _event(d: Draft, plan: _Plan) -> ReleaseEvent:
 
 
 def _told(d: Draft, plan: _Plan) -> Told:
-    waiting, wanted = plan.record.waiting, d.o.rollout.spec.replicas
-    waits_for = plan.unsafe or (waiting.waits_for if waiting is not None else None)
-    match waits_for:
-        case ScalingWait.RELEASE_END:
-            why = "since an autoscaler may have asked for it"
-            if not d.o.autoscalers.synced:
-                why = f"since it is not known who asks: {d.o.autoscalers.trouble or 'autoscalers are being listed'}"
-            return Told(f"spec.replicas {wanted} waits for the end of the release, {why}")
-        case ScalingWait.NOTHING_PENDING:
-            return Told(
-                f"spec.replicas {wanted} waits until no version but the stable one is in {d.called}: without groups it"
-                " would start by itself"
-            )
-        case ScalingWait.STABLE_TEMPLATE:
-            return Told(
-                f"{d.called} stays at 0 replicas: all groups would start at a version that no release has brought to"
-                f" its end. Restore the template, or scale the {d.kind} itself to start it"
-            )
-        case ScalingWait.READY_GROUP:
-            return Told(
-                f"{d.called} stays at {d.replicas} replicas until a group that spec.replicas {wanted} keeps is ready:"
-                " all that serve would go"
-            )
-        case None:
-            pass
-        case unknown:
-            assert_never(unknown)
+    text = _unsafe_words(d, plan.unsafe) or _waiting_words(d, plan.record.waiting)
+    if text:
+        return Told(text)
     if plan.number == d.replicas or plan.tries < SAID_FROM:
         return Told("")
     # Without the count, which would cost a write of the status for each try.
     return Told(f"{d.called} has {d.replicas} replicas, and {plan.number} does not stay: {_why(d, plan)}", True)
+
+
+def _unsafe_words(d: Draft, unsafe: _Unsafe | None) -> str:
+    match unsafe:
+        case None:
+            return ""
+        case _Unsafe.PENDING_VERSION:
+            return (
+                f"{d.called} stays at 0 replicas: all groups would start at a version that no release has brought to"
+                f" its end. Restore the template, or scale the {d.kind} itself to start it"
+            )
+        case _Unsafe.LAST_SERVING:
+            return (
+                f"{d.called} stays at {d.replicas} replicas until a group that spec.replicas"
+                f" {d.o.rollout.spec.replicas} keeps is ready: all that serve would go"
+            )
+        case unknown:
+            assert_never(unknown)
+
+
+def _waiting_words(d: Draft, waiting: WaitingReplicas | None) -> str:
+    if waiting is None:
+        return ""
+    match waiting.waits_for:
+        case None:
+            return ""
+        case ScalingWait.RELEASE_END:
+            why = "since an autoscaler may have asked for it"
+            if not d.o.autoscalers.synced:
+                trouble = d.o.autoscalers.trouble or "they are being listed"
+                why = f"since HorizontalPodAutoscalers that may have asked for it are not known: {trouble}"
+            return f"spec.replicas {waiting.replicas} waits for the end of the release, {why}"
+        case ScalingWait.NOTHING_PENDING:
+            return (
+                f"spec.replicas {waiting.replicas} waits until no version but the stable one is in {d.called}: without"
+                " groups it would start by itself"
+            )
+        case unknown:
+            assert_never(unknown)
 
 
 def _why(d: Draft, plan: _Plan) -> str:

@@ -27,6 +27,7 @@ from rollout_lws.api.resources import Keys, batch_releases, keys, rollouts
 from rollout_lws.api.rollout_spec import (
     BlueGreenStrategy,
     CanaryStrategy,
+    CounterpartRef,
     GatewayRef,
     HeaderMatch,
     HeaderValue,
@@ -95,4 +96,5 @@ from rollout_lws.api.words import (
     ScalingWait,
     StepState,
     SummaryState,
+    Touch,
 )

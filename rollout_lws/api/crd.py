@@ -23,10 +23,24 @@ _CAPACITY = (
 )
 _WORKLOAD = " || ".join(f"self.apiVersion == '{each.api_version}' && self.kind == '{each.kind}'" for each in RELEASED)
 _RELEASED = " and ".join(f"{each.api_version} {each.kind}" for each in RELEASED)
+_SAME_KIND = (
+    "!has(self.counterpartRef) || (self.counterpartRef.apiVersion == self.workloadRef.apiVersion"
+    " && self.counterpartRef.kind == self.workloadRef.kind && self.counterpartRef.name != self.workloadRef.name)"
+)
+_PAIR = (
+    "has(self.counterpartRef) == (has(self.strategy.canary) && has(self.strategy.canary.capacity)"
+    " && self.strategy.canary.capacity == 'Pair')"
+)
+_PAIR_REPLICAS = "!has(self.counterpartRef) || !has(self.replicas)"
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
 _IN_CARE = (
     "!has(oldSelf.status) || !has(oldSelf.status.stable) || self.spec.workloadRef.name == oldSelf.spec.workloadRef.name"
+)
+_PAIR_IN_CARE = (
+    "!has(oldSelf.status) || !has(oldSelf.status.stable)"
+    " || (has(self.spec.counterpartRef) == has(oldSelf.spec.counterpartRef)"
+    " && (!has(self.spec.counterpartRef) || self.spec.counterpartRef.name == oldSelf.spec.counterpartRef.name))"
 )
 
 
@@ -38,6 +52,9 @@ def render(group: str = DEFAULT_API_GROUP) -> list[dict[str, Any]]:
 def _rollout(resource: Resource) -> dict[str, Any]:
     spec, status = structural(RolloutSpec), structural(RolloutStatus)
     _rule(spec["properties"]["workloadRef"], _WORKLOAD, f"only {_RELEASED} can be released")
+    _rule(spec, _SAME_KIND, "counterpartRef must name another workload of the kind of workloadRef")
+    _rule(spec, _PAIR_REPLICAS, "the workloads of a pair are scaled by their owner: scale the LeaderWorkerSet itself")
+    _rule(spec, _PAIR, "capacity Pair and counterpartRef go together: set both or neither")
     strategy = spec["properties"]["strategy"]
     _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
     for style in ("canary", "blueGreen"):
@@ -79,6 +96,11 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _IN_CARE,
         "spec.workloadRef.name cannot change while that LeaderWorkerSet is in care, it would stay held:"
         " set spec.disabled to true first",
+    )
+    _rule(
+        root,
+        _PAIR_IN_CARE,
+        "spec.counterpartRef cannot change while the workloads are in care: set spec.disabled to true first",
     )
     return definition
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rollout_lws.api.base import Model
 from rollout_lws.api.gate_spec import Analysis, ReleaseGate, StepGate
-from rollout_lws.api.words import Capacity, DrainUntil, OnFailure, Promotion
+from rollout_lws.api.words import Capacity, DrainUntil, OnFailure, Promotion, Touch
 
 Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$", max_length=4)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -29,6 +29,17 @@ class WorkloadRef(Model):
     """Always LeaderWorkerSet."""
     name: Name
     """Name of the LeaderWorkerSet. Frozen while that is in care; a disabled Rollout may name another."""
+
+
+class CounterpartRef(Model):
+    """The second workload of a pair, in the Rollout's own namespace; of the same kind as the first."""
+
+    api_version: Name
+    """Always that of workloadRef."""
+    kind: Name
+    """Always that of workloadRef."""
+    name: Name
+    """Name of the workload. Frozen while it is in care; a disabled Rollout may name another."""
 
 
 class HeaderMatch(Model):
@@ -168,7 +179,11 @@ class TrafficRouting(Model):
     """How requests reach the two versions."""
 
     service: Name
-    """The Service of the stable version; the new version's is made as a copy of it."""
+    """The Service of the stable version; the new version's is made as a copy of it. Of a pair: the Service of
+    workloadRef.
+    """
+    counterpart_service: Name | None = None
+    """Of a pair: the Service of counterpartRef; absent where inference pools lead to both."""
     grace_period_seconds: Seconds = 3
     """Seconds that routers get to act on a change; 3 by default."""
     drain_seconds: Annotated[int, Field(ge=0, le=7200)] = 30
@@ -260,9 +275,16 @@ class CanaryStrategy(StyleStrategy):
     patch_pod_template_metadata: MetadataPatch | None = None
     """Labels and annotations for the canary LWS's leader template."""
     capacity: Capacity | None = None
-    """How groups of the new version are made: ExtraWorkload (default), InPlace or Surge."""
+    """How groups of the new version are made: ExtraWorkload (default), InPlace or Surge; Pair, where counterpartRef
+    names a second workload that has them.
+    """
     enable_extra_workload_for_canary: bool | None = None
     """Kruise's word for it: true means ExtraWorkload, false InPlace; must not contradict capacity."""
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether a second workload of the user's has the new version's groups."""
+        return self.made_by is Capacity.PAIR
 
     @property
     def metadata_patch(self) -> MetadataPatch | None:
@@ -319,6 +341,14 @@ class RolloutSpec(Model):
 
     workload_ref: WorkloadRef
     """The LeaderWorkerSet to release."""
+    counterpart_ref: CounterpartRef | None = None
+    """The second workload of a pair (capacity Pair). Requests go to one of the two; a version that is applied to the
+    other one is released by moving them there.
+    """
+    active_side: Name | None = None
+    """Of a pair: name of the workload that requests go to, where both have some at adoption; else the route says it."""
+    touch: Touch | None = None
+    """Of a pair: RouteOnly has releases write the route and no workload, which is the only way that is built yet."""
     replicas: Annotated[int, Field(ge=0, le=100_000)] | None = None
     """Groups of the workload, which the controller writes to it and keeps there; absent: the workload's own number. The
     scale subresource sets it, so kubectl scale and autoscalers may name the Rollout.

@@ -477,7 +477,7 @@ class RequestedAction(Model):
     """What a person wants done; the controller does it, removes it and files it in lastAction."""
 
     type: ActionType
-    """Approve, Jump, Abort, Retry, PromoteFull, Pause, Resume or SkipGate."""
+    """Approve, Jump, Abort, Retry, PromoteFull, Pause, Resume, SkipGate or Start."""
     id: str
     """Any text; an id that was filed is never run again."""
     to_step: int | None = None
@@ -527,13 +527,23 @@ class RolloutStatus(Model):
     verdict: VerdictRecord | None = None
     """What the last decision came to."""
     conditions: tuple[Condition, ...] = ()
-    """Ready, Reconciling, Stalled (kstatus), Held, Paused, Progressing, Succeeded, Terminating."""
+    """Ready, Reconciling, Stalled (kstatus), Held, Paused, Progressing, Succeeded, Terminating; of a pair also
+    ReadyToRetire.
+    """
     canary_status: CanaryStatus | None = None
     """Kruise's sub-status of a canary."""
     blue_green_status: BlueGreenStatus | None = None
     """Kruise's sub-status of a blue-green release."""
     stable: StableRecord | None = None
     """The version that serves."""
+    active: str | None = None
+    """Of a pair: name of the workload that requests go to at rest, and from which a release moves them."""
+    inactive_hash: str | None = None
+    """Of a pair: version of the other workload that is not released by itself, because it was there at adoption, or
+    before the last release.
+    """
+    start_requested: bool | None = None
+    """Of a pair: that version is to be released all the same, by a request to start; absent once it is over."""
     aborted: AbortedRecord | None = None
     """The version that was aborted last."""
     observed_workload_generation: int | None = None

@@ -35,6 +35,7 @@ class ConditionType(StrEnum):
     PROGRESSING = "Progressing"
     SUCCEEDED = "Succeeded"
     TERMINATING = "Terminating"
+    READY_TO_RETIRE = "ReadyToRetire"
 
 
 class ProgressingReason(StrEnum):
@@ -64,6 +65,7 @@ class Capacity(StrEnum):
     EXTRA_WORKLOAD = "ExtraWorkload"
     IN_PLACE = "InPlace"
     SURGE = "Surge"
+    PAIR = "Pair"
 
     @property
     def makes_workload(self) -> bool:
@@ -71,10 +73,17 @@ class Capacity(StrEnum):
         match self:
             case Capacity.EXTRA_WORKLOAD:
                 return True
-            case Capacity.IN_PLACE | Capacity.SURGE:
+            case Capacity.IN_PLACE | Capacity.SURGE | Capacity.PAIR:
                 return False
             case _:
                 assert_never(self)
+
+
+class Touch(StrEnum):
+    """What of the objects that a Rollout names its releases write."""
+
+    ROUTE_ONLY = "RouteOnly"
+    """The route. Both workloads belong to another controller, or to the user alone."""
 
 
 class Promotion(StrEnum):
@@ -103,6 +112,7 @@ class ActionType(StrEnum):
     PAUSE = "Pause"
     RESUME = "Resume"
     SKIP_GATE = "SkipGate"
+    START = "Start"
 
 
 class FigureSource(StrEnum):

@@ -65,6 +65,10 @@ class CapacityStrategy(Protocol):
     """The stable LeaderWorkerSet runs both versions, told apart by revision. Otherwise each version has its own
     LeaderWorkerSet, and the canary can take all requests while the stable one is updated.
     """
+    paired: bool
+    """The user owns a workload for each version, and both stay: nothing of a release creates or deletes one, and their
+    roles change at its end.
+    """
     steps_open_windows: bool
     """Steps change groups of the stable LeaderWorkerSet through partition windows, and so does their rollback."""
     surges: bool

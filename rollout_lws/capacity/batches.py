@@ -40,7 +40,9 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     index = max(1, index)
     asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
     keeps_one = strategy_of_plan(plan).updates_regular
-    return replica_math.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one)
+    # Where others make the groups, a number is meant as it stands.
+    bounded = not strategy_of_plan(plan).paired
+    return replica_math.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one, bounded=bounded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class ExtraWorkload(CapacityStrategy):
     rolling_style = "Canary"
 
     one_workload = False
+    paired = False
     steps_open_windows = False
     surges = False
     updates_regular = False

@@ -6,13 +6,17 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.blue_green import BlueGreen
 from rollout_lws.capacity.extra_workload import ExtraWorkload
 from rollout_lws.capacity.in_place import InPlace
+from rollout_lws.capacity.pair import Pair
 from rollout_lws.capacity.surge import Surge
 
 EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
 BLUE_GREEN: CapacityStrategy = BlueGreen()
 IN_PLACE: CapacityStrategy = InPlace()
 SURGE: CapacityStrategy = Surge()
+PAIR: CapacityStrategy = Pair()
 
 #: In the order of documentation and help texts.
-STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE)
+STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE, PAIR)
+#: Those of a Rollout that names one workload.
+OF_ONE = tuple(each for each in STRATEGIES if not each.paired)
 BY_NAME = {each.name: each for each in STRATEGIES}

@@ -22,13 +22,16 @@ def is_bare_promotion(size: int | str, *, shares: bool, last: bool, promotes_at_
     return last and promotes_at_full and size == ALL and not shares
 
 
-def groups_after(sizes: Sequence[int | str], replicas: int, *, keeps_one: bool) -> int:
+def groups_after(sizes: Sequence[int | str], replicas: int, *, keeps_one: bool, bounded: bool = True) -> int:
     """Groups of the new version after steps of these ``sizes``, of an LWS of ``replicas`` groups; at least 1.
 
     Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than a step before it.
-    With ``keeps_one`` the last group is left to the promotion (capacity InPlace).
+    With ``keeps_one`` the last group is left to the promotion (capacity InPlace). Not ``bounded``, a count may be more
+    than ``replicas``.
     """
     asked = max(scaled(size, replicas) for size in sizes)
+    if not bounded:
+        return max(1, asked)
     return max(1, min(asked, replicas - 1 if keeps_one else replicas))
 
 

@@ -18,6 +18,8 @@ def strategy_of(capacity: Capacity) -> CapacityStrategy:
             return known.IN_PLACE
         case Capacity.SURGE:
             return known.SURGE
+        case Capacity.PAIR:
+            return known.PAIR
         case _:
             assert_never(capacity)
 

@@ -23,8 +23,9 @@ def sharing_step(plan: StyleStrategy, index: int) -> Step:
     return plan.steps[index - 2 if makes_no_groups(plan, index) else index - 1]
 
 
-def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
-    """The new version's weight in step ``index`` (1-based) of an LWS of ``replicas`` groups once its groups are ready.
+def weight_of_step(plan: StyleStrategy, index: int, replicas: int, beside: int | None = None) -> int:
+    """The new version's weight in step ``index`` (1-based) of an LWS of ``replicas`` groups once its groups are ready;
+    ``beside`` are the stable version's groups of a pair, as many by default.
 
     0 if the step has neither traffic nor matches; "auto" is in proportion to groups, at least 1. In place the last
     group stays old until the promotion, so "100%" leaves it its proportion.
@@ -36,7 +37,8 @@ def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
     whole = strategy.updates_regular and step.traffic == "100%" and new == replicas - 1
     if step.traffic != "auto" and not whole:
         return scaling.scaled(step.traffic, 100)
-    return max(1, min(round(100 * new / strategy.sharing(new, replicas)), 99 if strategy.updates_regular else 100))
+    sharing = strategy.sharing(new, replicas if beside is None else beside)
+    return max(1, min(round(100 * new / sharing), 99 if strategy.updates_regular else 100))
 
 
 def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:

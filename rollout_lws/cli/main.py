@@ -56,6 +56,7 @@ COMMANDS = {
     "skip": Entry("actions.command", "skip", "Pass a gate of the current step by hand."),
     "sandbox": Entry("sandbox.command", "sandbox", "Run a cluster in one process, for kubectl and for trying things."),
     "set": Entry("actions.edits", "set_", "Change a container's image."),
+    "start": Entry("actions.command", "start", "Release the version of a pair's inactive side."),
     "status": Entry("status.command", "status", "Wait for a release and return its outcome as an exit code."),
     "undo": Entry("actions.edits", "undo", "Put the version before into the LWS."),
     "uninstall": Entry("uninstall.command", "uninstall", "Open the holds, and print what deletes the rest."),

@@ -10,6 +10,7 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
+from rollout_lws.cli.sides import named, sides_of
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
@@ -36,14 +37,19 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with its stable and canary LWS; None when absent. ``before`` is the version that the release replaces,
-    None when it is not stored.
+    """A Rollout with its stable and canary LWS, of a pair its active and inactive side; None when absent. ``before`` is
+    the version that the release replaces, None when it is not stored.
     """
 
     rollout: Object
     stable: Facts | None
     canary: Facts | None
     before: Version | None = None
+
+    @property
+    def edited(self) -> Facts | None:
+        """The LWS whose template asks for the version: of a pair the inactive side."""
+        return self.stable if sides_of(self.rollout) is None else self.canary
 
 
 def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:
@@ -62,9 +68,9 @@ def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: 
 
 
 def workload_names(rollout: Object) -> tuple[str, str]:
-    """Names of a Rollout's LWS, and of its canary, which a release may make."""
-    name = rollout["spec"]["workloadRef"]["name"]
-    return name, name_of_canary(name)
+    """Names of a Rollout's LWS, and of its canary, which a release may make; of a pair the active side's name first."""
+    sides, name = sides_of(rollout), named(rollout)
+    return (name, name_of_canary(name)) if sides is None else (sides.active, sides.inactive)
 
 
 def of_workloads(names: Iterable[str], *, leaders: bool = False) -> str:
@@ -114,13 +120,14 @@ def gathered(
     rollout: Object, workloads: Iterable[LeaderWorkerSet], sets: Iterable[StatefulSet], pods: Iterable[Pod]
 ) -> Release:
     """``assemble`` for objects that are already typed."""
-    name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
+    name, other = workload_names(rollout)
+    group, paired = rollout["apiVersion"].partition("/")[0], sides_of(rollout) is not None
     listed, members = list(sets), list(pods)
     stable = canary = None
     for lws in workloads:
         if lws.metadata.name == name:
             stable = _facts(lws, listed, members)
-        elif lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
+        elif (lws.metadata.name == other) if paired else lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
             canary = _facts(lws, listed, members)
     return Release(rollout, stable, canary)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.sides import edited
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
@@ -71,8 +72,10 @@ def fetch_rollout(transport: Transport, rollouts: Resource, name: str) -> Object
 
 
 def fetch_workload(transport: Transport, rollout: Object) -> Object:
-    """The LWS that a Rollout refers to; UsageError when it does not exist."""
-    name = rollout["spec"]["workloadRef"]["name"]
+    """The LWS whose template asks for a Rollout's version: of a pair the inactive side, otherwise the one that the
+    Rollout refers to. UsageError when it does not exist.
+    """
+    name = edited(rollout)
     found = transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
     if found is None:
         raise UsageError(

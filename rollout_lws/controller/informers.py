@@ -208,8 +208,9 @@ class Informers:
         for each in (before, after):
             if each is not None:
                 self._wake((each.metadata.namespace, each.metadata.name))
-                if before is None or after is None or before.workload != after.workload:
-                    self._wake_rollouts_of(place(each.metadata.namespace, each.workload))
+                if before is None or after is None or before.workloads != after.workloads:
+                    for workload in each.workloads:
+                        self._wake_rollouts_of(place(each.metadata.namespace, workload))
         if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
             self._rollout_gone(before.metadata)
 
@@ -248,7 +249,7 @@ class Informers:
 
 
 def _named(rollout: StoredRollout) -> Iterable[str]:
-    return (place(rollout.metadata.namespace, rollout.workload),)
+    return tuple(place(rollout.metadata.namespace, each) for each in rollout.workloads)
 
 
 def _routing(rollout: StoredRollout) -> Iterable[str]:

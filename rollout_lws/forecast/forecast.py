@@ -16,17 +16,20 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.forecast import pair
 from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 
 def forecast(plan: StyleStrategy, given: Given) -> Forecast:
     """Forecasts a release. ValueError, with the fix, for a number of groups that cannot be released in steps."""
+    strategy = strategy_of_plan(plan)
+    if strategy.paired:
+        return pair.forecast(plan, strategy, given)
     if given.replicas < 1:
         raise ValueError(
             "the workload has 0 groups, and a version takes effect there by itself: nothing is done in steps"
         )
-    strategy = strategy_of_plan(plan)
     if given.replicas < strategy.least_replicas:
         raise ValueError(
             f"{strategy.title} needs at least {strategy.least_replicas} groups, one to serve while the other is"

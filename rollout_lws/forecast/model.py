@@ -16,6 +16,9 @@ class Given:
     ``unlisted``: a Service or InferencePool that trafficRoutings do not name also selects the LWS's groups.
     ``reached``: without trafficRoutings, whether the Services that select the LWS's groups also select those of a
     canary LWS; one that selects by LWS's own name label does not.
+
+    Of a pair, ``replicas`` are the inactive workload's groups and ``active`` those of the active one, to which requests
+    go at rest; None for other plans. ``unavailable``, ``unlisted`` and ``reached`` do not count.
     """
 
     replicas: int
@@ -25,12 +28,22 @@ class Given:
     rate: float = 0
     unlisted: bool = False
     reached: bool = True
+    active: int | None = None
+
+    @property
+    def serving(self) -> int:
+        """Groups that share the requests at rest: the load of each of them is 1.0."""
+        return self.replicas if self.active is None else max(1, self.active)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A step, or the promotion. Loads are relative: 1.0 is a group's load while all R groups share the requests evenly;
     None is a version without groups.
+
+    Of a pair the promotion is the hand-over. ``new`` are the ready groups that the row waits for; all groups of the
+    inactive workload share the new version's requests, so that ``load_new`` is theirs, and ``peak_load`` that of as few
+    as are waited for.
     """
 
     step: int | None
@@ -118,7 +131,7 @@ class Forecast:
         """At most so much of all requests is received by these groups when they are deleted, summed: 1.0 is as many as
         run at one moment.
         """
-        return sum(row.disrupted * row.peak_load for row in self.rows) / self.given.replicas
+        return sum(row.disrupted * row.peak_load for row in self.rows) / self.given.serving
 
     @property
     def cuts(self) -> int:

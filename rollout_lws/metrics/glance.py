@@ -56,6 +56,7 @@ class _Strategy(Struct, frozen=True):
 
 class _Spec(Struct, frozen=True):
     workload_ref: _Named = _Named()
+    counterpart_ref: _Named | None = None
     strategy: _Strategy = _Strategy()
 
 
@@ -135,6 +136,8 @@ class Status(Struct, frozen=True):
     blue_green_status: _SubStatus | None = None
     stable: _Stable | None = None
     observed_template_hash: str | None = None
+    inactive_hash: str | None = None
+    start_requested: bool | None = None
     capacity: str | None = None
     step: _StepRecord | None = None
     finalising: _Finalising | None = None
@@ -196,6 +199,11 @@ class Glance(Struct, frozen=True):
     @property
     def style(self) -> _Style | None:
         return self.spec.strategy.canary or self.spec.strategy.blue_green
+
+    @property
+    def paired(self) -> bool:
+        """Whether it releases by moving requests between two workloads."""
+        return self.spec.counterpart_ref is not None
 
     @property
     def style_name(self) -> str:

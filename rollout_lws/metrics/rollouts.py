@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from rollout_lws.api import ConditionType, SummaryState
+from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.metrics.glance import Counts, Glance, Status, glance
 from rollout_lws.rollout.groups.health import COUNTED
 from rollout_lws.targets.target import Target
@@ -76,7 +76,7 @@ def samples(rollout: Glance, lws: Target | None) -> Iterator[Sample]:
     yield from _ended(status)
     yield from _counts(status)
     yield from _moment("rollout_lws_paused_since_timestamp_seconds", status.since(ConditionType.PAUSED))
-    yield from _moment("rollout_lws_pending_since_timestamp_seconds", pending_since(status))
+    yield from _moment("rollout_lws_pending_since_timestamp_seconds", pending_since(rollout))
     if status.longest_startup_seconds:
         yield Sample("rollout_lws_longest_startup_seconds", status.longest_startup_seconds)
     if not status.releasing:
@@ -105,11 +105,16 @@ def _of_gates(rollout: Glance) -> Iterator[Sample]:
             yield from _moment("rollout_lws_gate_deadline_timestamp_seconds", until, labels)
 
 
-def pending_since(status: Status) -> datetime | None:
-    """Since when a version waits under the hold without a release, refused or aborted; None when none does."""
+def pending_since(rollout: Glance) -> datetime | None:
+    """Since when a version waits without a release, refused or aborted; None when none does. Of a pair the inactive
+    side has the version before, which waits for nothing.
+    """
+    status = rollout.status
     if status.stable is None or status.summary is None or status.releasing:
         return None
-    waits = status.observed_template_hash not in (None, "", status.stable.template_hash)
+    on_record = rollout.paired and status.phase != Phase.ABORTED
+    known = {None, "", status.stable.template_hash, status.inactive_hash if on_record else None}
+    waits = status.start_requested or status.observed_template_hash not in known
     return status.summary.since if waits else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
     INFERENCE_POOLS,
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,
@@ -21,6 +22,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.traffic.names import Names, of_sides
 from rollout_lws.traffic.registry import SPECS, named_in, resources_of
 from rollout_lws.traffic.services import backends
 
@@ -78,31 +80,60 @@ def running(found: Snapshot, workload: str) -> Snapshot:
     return replace(found, objects=objects)
 
 
-def routed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[Snapshot, list[str]]:
+def routed(
+    found: Snapshot, asked: Mapping[str, Any], workload: str, counterpart: str = "", active: str = ""
+) -> tuple[Snapshot, list[str]]:
     """``found`` with valid versions of the objects that ``asked``, a Rollout's trafficRouting, names and no file
     contains; and these objects, as "Kind name". Routes without a status yet are assumed to be accepted.
+
+    Of a pair, ``counterpart`` is the second workload, and ``active`` the one that a made-up route sends all requests to
+    ("": ``workload``).
     """
     names = named_in(asked)
-    lws = found.find(LEADER_WORKER_SETS, workload)
+    lws = found.find(LEADER_WORKER_SETS, workload) or found.find(LEADER_WORKER_SETS, counterpart)
     namespace = lws["metadata"]["namespace"] if lws is not None else "default"
-    selector = {LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
-    stable = backends(names).stable
-    reference = {"name": stable.name} | ({"group": stable.group, "kind": stable.kind} if stable.group else {"port": 80})
-    examples = {spec.resource: spec.example(names.service, reference) for spec in SPECS}
-    pool: Object = {"selector": {"matchLabels": selector}}
-    examples |= {SERVICES: {"selector": selector, "ports": [{"port": 80}]}, INFERENCE_POOLS: pool}
+    if counterpart:
+        names = of_sides(names, workload, workload)
     told = []
     objects = {resource: list(known) for resource, known in found.objects.items()}
+    examples = _examples(names, (workload, counterpart) if counterpart else (workload, workload), active)
     for resource, name in resources_of(names):
         if name and found.find(resource, name) is None:
             head = {"apiVersion": resource.api_version, "kind": resource.kind}
-            made = created(resource, {**head, "metadata": {"name": name}, "spec": examples[resource]}, namespace)
+            example = examples.get((resource, name)) or examples[resource, ""]
+            made = created(resource, {**head, "metadata": {"name": name}, "spec": example}, namespace)
             objects.setdefault(resource, []).append(made)
             told.append(f"{resource.kind} {name}")
     for spec in SPECS:
         known = objects.get(spec.resource, ())
         objects[spec.resource] = [spec.in_use(each) for each in known]
     return replace(found, objects=objects), told
+
+
+def _examples(names: Names, sides: tuple[str, str], active: str) -> dict[tuple[Resource, str], Mapping[str, Any]]:
+    """The spec of each object that may be made up, by kind and name; "" stands for all others of the kind. ``sides``
+    are the workloads whose groups the two versions have.
+    """
+    both = backends(names)
+    references = [
+        {"name": each.name} | ({"group": each.group, "kind": each.kind} if each.group else {"port": 80})
+        for each in (both.stable, both.canary)
+    ]
+    examples = {(spec.resource, ""): spec.example(names.service, references[0]) for spec in SPECS}
+    if names.is_pair:
+        weights = (0, 100) if active == sides[1] else (100, 0)
+        weighted = [{**each, "weight": weight} for each, weight in zip(references, weights, strict=True)]
+        route = examples[HTTP_ROUTES, ""]
+        examples[HTTP_ROUTES, ""] = {**route, "rules": [{"backendRefs": weighted}]}
+    for workload, service, pool in zip(
+        sides, (names.service, names.canary_service), (names.stable_pool, names.canary_pool), strict=True
+    ):
+        selector = {LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
+        if service:
+            examples[SERVICES, service] = {"selector": selector, "ports": [{"port": 80}]}
+        if pool:
+            examples[INFERENCE_POOLS, pool] = {"selector": {"matchLabels": selector}}
+    return examples
 
 
 def autoscaler(scaled: Object) -> Object:

@@ -84,8 +84,8 @@ class StoredObject:
 @dataclass(frozen=True, slots=True)
 class StoredRollout:
     """A Rollout's JSON with what decides which changes wake its key: ``workload`` is the name of the object that it
-    releases, ``kind`` that object's kind, None for one that no Rollout can release. ``routes`` says whether changes of
-    Services matter, since it names one or is in a release.
+    releases, ``counterpart`` that of the other one of a pair ("": none), ``kind`` that object's kind, None for one that
+    no Rollout can release. ``routes`` says whether changes of Services matter, since it names one or is in a release.
     """
 
     metadata: Meta
@@ -93,6 +93,12 @@ class StoredRollout:
     kind: Resource | None
     body: bytes
     routes: bool = False
+    counterpart: str = ""
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Names of the objects that it releases."""
+        return (self.workload, self.counterpart) if self.counterpart else (self.workload,)
 
 
 class _WorkloadRef(Struct, frozen=True):
@@ -112,6 +118,7 @@ class _Strategy(Struct, frozen=True):
 
 class _RolloutSpec(Struct, frozen=True):
     workload_ref: _WorkloadRef = _WorkloadRef()
+    counterpart_ref: _WorkloadRef | None = None
     strategy: _Strategy = _Strategy()
 
 
@@ -145,7 +152,9 @@ def stored_rollout(body: bytes) -> StoredRollout:
     ref = head.spec.workload_ref
     target = target_type(ref.api_version, ref.kind)
     kind = target.resource if target is not None else None
-    return StoredRollout(head.metadata, ref.name, kind, _without_writers(body), routes or releases)
+    other = head.spec.counterpart_ref
+    counterpart = other.name if other is not None else ""
+    return StoredRollout(head.metadata, ref.name, kind, _without_writers(body), routes or releases, counterpart)
 
 
 def stored_object(body: bytes) -> StoredObject:

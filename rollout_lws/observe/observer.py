@@ -19,6 +19,7 @@ from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod, St
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.observe.explanations import queues, refusals
 from rollout_lws.observe.gate_jobs import gate_jobs
+from rollout_lws.observe.pair import pair_of
 from rollout_lws.observe.routing import marked, mentioning, plain_all, routing
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.autoscaling import hpa_bounds
@@ -69,17 +70,20 @@ def _picture(
     name = stored.metadata.name
     workload = stored.workload
     kind = stored.kind
+    known = _Known(refusals(world), queues(world))
+    paired = pair_of(world, rollout, kind, lambda lws: _facts(world, lws, known), now)
     stable = world.workload(kind, workload) if kind is not None else None
     # Without the stable LWS the canary's name is unknown, and only the canary's label identifies it.
-    place = canary_name(stable) if stable is not None else None
+    place = canary_name(stable) if stable is not None and paired is None else None
     canaries = _by_name(world.canaries_of(kind, workload)) if kind is not None else []
     canary = next((each for each in canaries if place is None or each.metadata.name == place), None)
-    known = _Known(refusals(world), queues(world))
+    if paired is not None:
+        stable, canary = paired.stable, paired.canary
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
     annotated = marked(world, rollout, stable)
-    shared = routing(world, rollout, annotated, stable, canary)
+    shared = routing(world, rollout, annotated, stable, canary, paired=paired.names if paired is not None else None)
     has_no_weight = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     left = () if place is None or canary is not None else _pods_left(world, place)
     return Observation(
@@ -89,16 +93,17 @@ def _picture(
         capabilities=world.capabilities,
         rivals=tuple(
             each.metadata
-            for each in _by_name(world.rollouts_of(workload))
+            for each in _by_name({each.metadata.uid: each for each in _rivals(world, rollout)}.values())
             if each.kind == kind and each.metadata.uid != stored.metadata.uid
         ),
         stable=None if stable is None else _facts(world, stable, known),
         canary=None if canary is None else _facts(world, canary, known),
-        remains=() if stable is None or canary is not None else _remains(world, stable, left),
+        active=paired.active if paired is not None else "",
+        remains=() if stable is None or canary is not None or paired is not None else _remains(world, stable, left),
         pods_left=left,
         unknown_pods={
             name: unknown
-            for name in (workload, place)
+            for name in (workload, place if paired is None else paired.counterpart)
             if name is not None and (unknown := world.unknown_pods(name)) is not None
         },
         batch_release=None if batch is None else _read(BatchRelease, batch),
@@ -112,6 +117,13 @@ def _picture(
         answers=world.answers(name),
         gate_jobs=gate_jobs(world, rollout, known.refusals),
     )
+
+
+def _rivals(world: World, rollout: Rollout) -> Iterable[StoredRollout]:
+    """Rollouts that name a workload which this one names."""
+    spec = rollout.spec
+    names = (spec.workload_ref.name, *((spec.counterpart_ref.name,) if spec.counterpart_ref is not None else ()))
+    return (each for name in names for each in world.rollouts_of(name))
 
 
 def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:

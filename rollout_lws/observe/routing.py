@@ -10,7 +10,7 @@ import msgspec
 from rollout_lws.api import PlannedGate, Rollout, RolloutStatus, StyleStrategy, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.batch_release import owner_reference
-from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, SERVICES
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.observe.cache_types import StoredObject
 from rollout_lws.observe.world import World
@@ -24,7 +24,7 @@ from rollout_lws.traffic.pools import fails_closed, picker_service
 from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
-from rollout_lws.traffic.split import Object
+from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.canary import name_of_canary
 
 _BEING_LISTED = "routes and pools are being listed"
@@ -39,6 +39,8 @@ def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.deleted_uids)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
+    if rollout.spec.counterpart_ref is not None:
+        kinds = tuple(dict.fromkeys((*kinds, HTTP_ROUTES)))
     objects = {resource: mentioning(world.every(resource), keys.original, uid) for resource in kinds}
     objects[SERVICES] = services
     waits = ""
@@ -96,10 +98,15 @@ def routing(
     known: Marked,
     stable: Target | None,
     canary: Target | None,
+    paired: Names | None = None,
 ) -> RoutingFacts | None:
-    """Routing by the names that the current release stored, before that by the spec's; None where neither has names."""
+    """Routing by the names that the current release stored, before that by the spec's; None where neither has names.
+    ``paired`` are those of a pair.
+    """
     keys = world.keys
-    names = _names(rollout, keys, known.objects.get(SERVICES, ()))
+    names = paired
+    if rollout.spec.counterpart_ref is None:
+        names = _names(rollout, keys, known.objects.get(SERVICES, ()))
     if names is None:
         return None
     style, own = rollout.spec.strategy.style, rollouts(keys.group)
@@ -111,7 +118,8 @@ def routing(
     # The others are of use for their figures only.
     figures_of = {pool: picker_service(live) for pool, live in pools.items()} if _asks_pickers(style) else {}
     pickers = sorted(filter(None, needed_pickers | {*figures_of.values()}))
-    reached = tuple(dict.fromkeys((names.service, canary_service_name(names.service), *pickers)))
+    of_new = names.canary_service if names.is_pair else canary_service_name(names.service)
+    reached = tuple(dict.fromkeys(each for each in (names.service, of_new, *pickers) if each))
     unknowns = [world.unknown_endpoints(each) for each in reached if each not in pickers or each in needed_pickers]
     for resource in kinds:
         unknown = world.unknown(resource)
@@ -124,6 +132,7 @@ def routing(
         by=rollout.metadata.uid,
         keys=keys,
         asked=asked,
+        appending=tuple(Split(0, step.matches) for step in style.steps if step.matches) if style is not None else (),
         owner=owner_reference(rollout, own.kind, own.api_version),
         objects={SERVICES: plain_all(world.every_service()), **objects},
         endpoints={each: frozenset(_ready_addresses(world, each)) for each in reached},

@@ -63,7 +63,7 @@ class ListedWorld(ABC):
         return self._get(rollouts(self.keys.group), name, stored_rollout)
 
     def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
-        return [each for each in self.every_rollout() if each.workload == workload]
+        return [each for each in self.every_rollout() if workload in each.workloads]
 
     def every_rollout(self) -> Iterable[StoredRollout]:
         return self._list(rollouts(self.keys.group), "", stored_rollout)

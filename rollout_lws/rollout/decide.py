@@ -20,9 +20,11 @@ from rollout_lws.rollout.lifecycle import (
     adoption,
     detach,
     finalize,
+    handing_over,
     hold_enforcement,
     idle,
     native_rollout,
+    pair,
     steps,
 )
 from rollout_lws.rollout.lifecycle.rollback import record_ending
@@ -54,7 +56,7 @@ def decide_release(observation: Observation) -> Decision:
 
 def _decided(d: Draft) -> Draft:
     d = upkeep.follow(autoscalers.follow(_rules(d)))
-    if d.o.stable is not None:
+    if d.o.stable is not None and not d.paired:
         d = hold_enforcement.report_resets(d)
     return multikueue.report_local_pods(kueue_admission.tell(serving.tell_who_answers(d)))
 
@@ -63,7 +65,8 @@ def _rules(d: Draft) -> Draft:
     refusal = cannot_manage(d)
     d = d.set(phase=d.status.phase or Phase.INITIAL)
     # A Rollout that is deleted or disabled finishes its release first, so its revisions must be current.
-    d = native_rollout.follow_revision(history.drop_doubles(d))
+    d = history.drop_doubles(d)
+    d = d if d.paired else native_rollout.follow_revision(d)
     if detach.deleting(d):
         return detach.leave(replicas.forget(d), Ending.DELETED)
     if d.o.rollout.spec.disabled:
@@ -73,10 +76,13 @@ def _rules(d: Draft) -> Draft:
             d = detach.leave(d, Ending.DISABLED)
         return replicas.forget(d).refuse(refusal)
     if d.o.stable is None:
-        return _workload_missing(d)
-    not_yet = adoption.looks_first(d) or adoption.add_finalizer(d)
+        return pair.without_active(d) if d.paired else _workload_missing(d)
+    not_yet = (None if d.paired else adoption.looks_first(d)) or adoption.add_finalizer(d)
     if not_yet is not None:
         return not_yet
+    if d.paired:
+        known = not d.o.undecided and (d.adopted or handing_over.have_turned(d))
+        return _release(actions.act(d.set(active=d.name))) if known else pair.adopt(d)
     if not d.adopted:
         d = adoption.adopt(d)
         if d.concluded:
@@ -111,7 +117,7 @@ def _shown(d: Draft) -> SummaryState:
 
 
 def _release(d: Draft) -> Draft:
-    d = native_rollout.record_what_runs(d)
+    d = d if d.paired else native_rollout.record_what_runs(d)
     match d.state:
         case InSteps():
             return steps.run(d)
@@ -123,9 +129,10 @@ def _release(d: Draft) -> Draft:
             pass
         case unknown:
             assert_never(unknown)
-    if _runs_already(d):
+    if not d.paired and _runs_already(d):
         return finalize.run(native_rollout.follow_groups(d))
-    d = idle.settle(d.but(verdict=None))
+    d = d.but(verdict=None)
+    d = pair.settle(d) if d.paired else idle.settle(d)
     return d.but(at_rest=True) if d.concluded else steps.run(d)
 
 

@@ -148,6 +148,21 @@ class Draft:
         return self.o.stable
 
     @property
+    def paired(self) -> bool:
+        """True if the Rollout names two workloads, whose roles change at the end of a release."""
+        return self.o.rollout.spec.counterpart_ref is not None
+
+    @property
+    def edited(self) -> Facts:
+        """The LWS whose template asks for a version: the stable one, of a pair the other one, if it exists."""
+        return self.o.canary if self.paired and self.o.canary is not None else self.stable
+
+    @property
+    def made(self) -> Facts | None:
+        """The canary that the release has made; None without one, and in a pair, where it is the user's."""
+        return None if self.paired else self.o.canary
+
+    @property
     def kind(self) -> str:
         """The kind of the released workload, for messages."""
         return self.o.rollout.spec.workload_ref.kind
@@ -155,7 +170,21 @@ class Draft:
     @property
     def called(self) -> str:
         """The released workload's kind and name, for messages."""
-        return f"{self.kind} {self.o.rollout.spec.workload_ref.name}"
+        return self.o.stable.called if self.o.stable is not None else f"{self.kind} {self.name}"
+
+    @property
+    def name(self) -> str:
+        """The released workload's name; of a pair the name of the active side."""
+        if self.o.stable is not None:
+            return self.o.stable.name
+        return self.o.active or self.o.rollout.spec.workload_ref.name
+
+    @property
+    def other_name(self) -> str:
+        """Name of a pair's inactive side; "" without a pair."""
+        spec = self.o.rollout.spec
+        names = (spec.workload_ref.name, spec.counterpart_ref.name if spec.counterpart_ref is not None else "")
+        return names[1] if self.name == names[0] else names[0]
 
     @property
     def labels(self) -> PodLabels:
@@ -181,7 +210,7 @@ class Draft:
     @cached_property
     def version(self) -> Version:
         """The version in the LWS's spec."""
-        return self.stable.workload.version
+        return self.edited.workload.version
 
     @property
     def adopted(self) -> bool:
@@ -191,8 +220,15 @@ class Draft:
 
     @property
     def pending(self) -> bool:
-        """True if the LWS's spec has another version than stable; meaningful once LWS has observed it."""
-        return self.status.stable is not None and not self.asks_for_stable
+        """True if the LWS's spec has another version than stable; meaningful once LWS has observed it. In a pair, if
+        the inactive side's spec has one that is to be released.
+        """
+        if self.status.stable is None or self.asks_for_stable:
+            return False
+        if not self.paired:
+            return True
+        known = self.status.inactive_hash
+        return bool(self.status.start_requested) or (known is not None and known != self.version.template_hash)
 
     @property
     def asks_for_stable(self) -> bool:
@@ -215,7 +251,8 @@ class Draft:
 
     @property
     def replicas(self) -> int:
-        return self.stable.workload.replicas
+        """Groups that the new version has at full size; of a pair by its own workload, whose owner scales it."""
+        return self.edited.workload.replicas
 
     @cached_property
     def canary_groups(self) -> tuple[Group, ...]:
@@ -234,6 +271,8 @@ class Draft:
         """The capacity strategy of the current release; at rest, that of the next one. A promotion uses no surge groups
         if Kueue queues the LWS, because Kueue ends them.
         """
+        if self.paired:
+            return known.PAIR
         plan = self.o.rollout.spec.strategy.style
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
@@ -282,9 +321,9 @@ class Draft:
     @property
     def release_id(self) -> str:
         """The user's release ID (label, else annotation of the LWS), else the LWS revision."""
-        meta = self.stable.workload.metadata
+        meta = self.edited.workload.metadata
         key = self.keys.rollout_id
-        return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.stable)
+        return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.edited)
 
     def command(self, verb: str, *arguments: str) -> str:
         """The command line for ``verb``, with the namespace unless it is "default"; ``arguments`` follow the name."""
@@ -325,7 +364,7 @@ class Draft:
 
     def confirmed_leader_set(self, reason: str) -> Confirm | None:
         """A precondition that the leader StatefulSet is unchanged; None if there is none."""
-        leader_set = self.stable.leader_set
+        leader_set = self.edited.leader_set
         if leader_set is None:
             return None
         meta = leader_set.metadata

@@ -99,16 +99,18 @@ class Observation:
     """The snapshot that one Rollout is decided from.
 
     ``rivals`` is the metadata of the namespace's other Rollouts whose workloadRef names the same LWS. ``stable`` is the
-    LWS that the Rollout names, ``canary`` the LWS with this Rollout's canary label and name; both None if absent.
-    ``remains`` are leftovers that block a new canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the
-    canary's name or its name label, and an LWS of that name which is not ours; ``pods_left`` are the pods among them.
-    ``unknown_pods`` has an entry for the stable LWS, and for the canary's name, while not all its pods are known: why
-    they cannot be listed, "" before the first list has arrived. ``history`` are the ControllerRevisions that this
-    Rollout keeps. ``refused`` is the write that stopped the last decision, None if there was none. ``marked`` are the
-    objects with annotations of releases. ``routing`` are the objects that split traffic, None for a Rollout that names
-    none and has recorded none. ``autoscalers`` are known while they are watched. ``services`` are all Services of the
-    namespace by name, while a release without traffic routing is in progress. ``answers`` are the measurements that the
-    last decision wanted, as far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
+    LWS that the Rollout names, ``canary`` the LWS with this Rollout's canary label and name; both None if absent. Of a
+    pair, ``active`` is the name of the active side, ``stable`` that side and ``canary`` the other one, the user's too;
+    while it is ``undecided`` they are workloadRef and counterpartRef. ``remains`` are leftovers that block a new
+    canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its name label, and an
+    LWS of that name which is not ours; ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the
+    stable LWS, and for the canary's name, while not all its pods are known: why they cannot be listed, "" before the
+    first list has arrived. ``history`` are the ControllerRevisions that this Rollout keeps. ``refused`` is the write
+    that stopped the last decision, None if there was none. ``marked`` are the objects with annotations of releases.
+    ``routing`` are the objects that split traffic, None for a Rollout that names none and has recorded none.
+    ``autoscalers`` are known while they are watched. ``services`` are all Services of the namespace by name, while a
+    release without traffic routing is in progress. ``answers`` are the measurements that the last decision wanted, as
+    far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
     """
 
     now: datetime
@@ -118,6 +120,7 @@ class Observation:
     rivals: tuple[Meta, ...] = ()
     stable: Facts | None = None
     canary: Facts | None = None
+    active: str = ""
     remains: tuple[NamedObject, ...] = ()
     pods_left: tuple[Pod, ...] = ()
     unknown_pods: Mapping[str, str] = field(default_factory=dict)
@@ -131,3 +134,8 @@ class Observation:
     services: Mapping[str, Object] = field(default_factory=dict)
     answers: Mapping[Question, Answered] = field(default_factory=dict)
     gate_jobs: GateJobs = GateJobs()
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing says which side of a pair is active."""
+        return self.rollout.spec.counterpart_ref is not None and not self.active

@@ -71,14 +71,18 @@ def second_rollout(d: Draft) -> Refusal | None:
     older = older_rival(d)
     if older is None:
         return None
+    whose = f"{d.name} or {d.other_name}" if d.paired else d.called
     return Refusal(
         Reason.SECOND_ROLLOUT,
-        f"{d.called} is already released by Rollout {older.name}, which is older: delete one of the two",
+        f"{whose} is already released by Rollout {older.name}, which is older: delete one of the two",
         FieldRef("spec.workloadRef.name"),
     )
 
 
 def owned(d: Draft) -> Refusal | None:
+    if d.paired:
+        # No release writes them.
+        return None
     owner = d.o.stable.workload.metadata.controller if d.o.stable else None
     if owner is None:
         return None
@@ -91,7 +95,7 @@ def owned(d: Draft) -> Refusal | None:
 
 
 def unfit(d: Draft) -> Refusal | None:
-    found = d.stable.workload.obstacle if d.o.stable is not None else None
+    found = d.stable.workload.obstacle if d.o.stable is not None and not d.paired else None
     if found is None:
         return None
     return Refusal(Reason(found.reason), f"{d.stable.called} {found.message}", _in_lws(d, found.field))
@@ -249,6 +253,9 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 
 
 def cannot_release(d: Draft) -> Refusal | None:
+    if d.paired:
+        # A pair's workloads are not touched, so that nothing of them can be in the way.
+        return invalid_spec(d) or other_style(d) or cannot_route(d)
     return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
 
 
@@ -265,8 +272,8 @@ def all_refusals(d: Draft) -> Iterator[Refusal]:
     yield from filter(None, (check(d) for check in _MANAGE))
     if d.o.stable is None:
         return
-    yield from filter(None, (check(d) for check in _SPEC))
-    yield from filter(None, (name_taken(d),))
+    yield from filter(None, (check(d) for check in ((invalid_spec, other_style) if d.paired else _SPEC)))
+    yield from filter(None, (None if d.paired else name_taken(d),))
     if d.o.rollout.spec.strategy.style is not None:
         yield from obstacles(d)
-    yield from filter(None, (cannot_hold(d),))
+    yield from filter(None, (None if d.paired else cannot_hold(d),))

@@ -74,6 +74,8 @@ class Reason(StrEnum):
     GATE_INCONCLUSIVE = "GateInconclusive", ("retry", "skip", "abort")
     LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive", ()
     POD_STUCK_TERMINATING = "PodStuckTerminating", ()
+    COUNTERPART_MISSING = "CounterpartMissing", ()
+    ACTIVE_SIDE_UNKNOWN = "ActiveSideUnknown", ()
     MULTIKUEUE = "ManagedByMultiKueue", ()
     SCALED_TO_ZERO = "ScaledToZero", ()
     WRITE_REFUSED = "WriteRefused"

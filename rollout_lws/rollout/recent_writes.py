@@ -31,8 +31,8 @@ def scaled_lately(d: Draft, lws: Target) -> datetime | None:
 
 
 def applied_lately(d: Draft) -> datetime | None:
-    """Until when any manager's last write to the stable LWS's template counts as recent; None if it does not."""
-    workload = d.stable.workload
+    """The same for any manager's last write to the template that asks for a version."""
+    workload = d.edited.workload
     template, entries = f"f:{workload.template}".encode(), workload.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and template in bytes(each.fields)])
 

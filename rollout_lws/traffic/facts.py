@@ -11,8 +11,8 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.services import canary_service_name
-from rollout_lws.traffic.split import Object
+from rollout_lws.traffic.services import new_service_name
+from rollout_lws.traffic.split import Object, Split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,10 +25,10 @@ class RoutingFacts:
     of the namespace, and all known objects of kinds that are named. ``endpoints`` are the names of the pods that the
     EndpointSlices of a Service list as ready, by Service: the Services of both versions, and those of endpoint pickers.
     ``answering`` are the latter with any ready endpoint, pod or not; ``pickers`` are the ready pods of a pool's, with
-    their addresses, by pool: of pools for whose figures a gate asks, once they are known.
-    ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
-    does not serve. ``synced`` is False while required objects are not listed yet; ``trouble`` then says what prevents
-    listing them, "" when nothing does.
+    their addresses, by pool: of pools for whose figures a gate asks, once they are known. ``appending`` are the splits
+    of the plan that append rules to routes. ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS.
+    ``absent`` are kinds that the cluster does not serve. ``synced`` is False while required objects are not listed yet;
+    ``trouble`` then says what prevents listing them, "" when nothing does.
     """
 
     names: Names
@@ -36,6 +36,7 @@ class RoutingFacts:
     by: str
     keys: Keys
     asked: TrafficRouting | None = None
+    appending: tuple[Split, ...] = ()
     owner: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
     endpoints: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class RoutingFacts:
 
     @property
     def canary_service_name(self) -> str:
-        return canary_service_name(self.names.service)
+        return new_service_name(self.names)
 
     @property
     def service(self) -> Object | None:

@@ -201,7 +201,8 @@ class Marked:
         called = _MADE.get(resource)
         if called is None or not marks.controlled_by(live, by, self.keys):
             return False
-        beside = resources_of(self.names) if self.names is not None else ()
+        # For a pair no release creates anything.
+        beside = resources_of(self.names) if self.names is not None and not self.names.is_pair else ()
         known = (called(name) for kind, name in beside if kind == resource)
         return marks.says_made(live, by, self.keys) or live["metadata"]["name"] in known
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rollout_lws.objects.meta import Struct
 
 #: Versions whose groups a managed object can select.
 STABLE, CANARY = "stable", "canary"
+_OTHER = {STABLE: CANARY, CANARY: STABLE}
 
 
 class ManagedRef(Struct, frozen=True):
@@ -25,10 +28,21 @@ class Names(Struct, frozen=True):
     """The objects in one namespace that a release routes requests with: ``service``, the stable version's, and
     ``refs``. They are stored in the annotation on the Service that the release pins first; only writers of that Service
     can change them.
+
+    ``canary_service`` is the user's own Service of the new version; "" where a release makes a copy of ``service``, or
+    where pools lead to the versions. ``active`` is the name of the workload that the stable version's backend leads to,
+    where the user owns the backends of both (a pair); "" otherwise.
     """
 
     service: str = ""
     refs: tuple[ManagedRef, ...] = ()
+    canary_service: str = ""
+    active: str = ""
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether the user owns the backends of both versions, so that a release only moves weight between them."""
+        return bool(self.active)
 
     @property
     def any_router(self) -> bool:
@@ -45,5 +59,26 @@ class Names(Struct, frozen=True):
         """InferencePool of the new version; None where requests arrive through its Service."""
         return self._selecting(CANARY)
 
+    def turned(self, active: str) -> Names:
+        """The same names with the backends of both versions exchanged: the stable version's now leads to workload
+        ``active``. A Service without a counterpart leads to neither version, and stays.
+        """
+        services = (self.service, self.canary_service)
+        if all(services):
+            services = (self.canary_service, self.service)
+        refs = tuple(
+            msgspec.structs.replace(ref, version=_OTHER[ref.version]) if ref.version in _OTHER else ref
+            for ref in self.refs
+        )
+        return Names(service=services[0], canary_service=services[1], refs=refs, active=active)
+
     def _selecting(self, version: str) -> str | None:
         return next((ref.name for ref in self.refs if ref.version == version), None)
+
+
+def of_sides(names: Names, first: str, active: str) -> Names:
+    """The names in the spec of a pair whose workloadRef names ``first``, with the backend of workload ``active`` as the
+    stable version's.
+    """
+    oriented = msgspec.structs.replace(names, active=first)
+    return oriented if active == first else oriented.turned(active)

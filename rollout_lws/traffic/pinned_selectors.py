@@ -93,13 +93,30 @@ class Selector:
 
 
 def of_stable(facts: RoutingFacts) -> tuple[Selector, ...]:
-    """The objects that select the stable version's groups; outside a release they select groups of any version."""
+    """The objects that select the stable version's groups; outside a release they select groups of any version. ()
+    for a pair, whose backends each lead to one version anyway.
+    """
+    if facts.names.is_pair:
+        return ()
     service = Selector(facts, services.SELECTING, facts.names.service)
     pool = facts.names.stable_pool
     return (service, Selector(facts, pools.SELECTING, pool)) if pool else (service,)
 
 
 def of_new(facts: RoutingFacts) -> tuple[Selector, ...]:
-    """The user's objects that select the new version's groups; the release creates the new version's Service itself."""
-    pool = facts.names.canary_pool
+    """The user's objects that select the new version's groups; the release creates the new version's Service itself. ()
+    for a pair.
+    """
+    pool = facts.names.canary_pool if not facts.names.is_pair else None
     return (Selector(facts, pools.SELECTING, pool),) if pool else ()
+
+
+def leading(facts: RoutingFacts) -> tuple[Selector, ...]:
+    """The user's objects that lead requests to groups of either version, pinned or not."""
+    names = facts.names
+    services_of = dict.fromkeys(each for each in (names.service, names.canary_service) if each)
+    pools_of = (each for each in (names.stable_pool, names.canary_pool) if each)
+    return (
+        *(Selector(facts, services.SELECTING, each) for each in services_of),
+        *(Selector(facts, pools.SELECTING, each) for each in pools_of),
+    )

@@ -63,6 +63,7 @@ def pool_problem(
     *,
     workload: Target,
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
+    pinned: bool = True,
 ) -> str:
     """Why no release of ``workload`` can use this pool, as a sentence that says what to do; "" when it can. ``leaders``
     are label sets of leader pods by the name of their workload.
@@ -73,6 +74,7 @@ def pool_problem(
         workload=workload,
         leaders=leaders,
         borrowers=marks.others(pool, by, keys),
+        pinned=pinned,
     )
 
 

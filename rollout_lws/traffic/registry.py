@@ -121,7 +121,10 @@ SPECS = (HTTP_ROUTE, INGRESS)
 #: Kinds apart from Services that a release modifies or creates; they are watched on demand.
 ROUTING_KINDS: tuple[Resource, ...] = (*(spec.resource for spec in SPECS), INFERENCE_POOLS)
 _BY_KIND = {each.kind: each for each in ROUTING_KINDS}
-#: Members of ``trafficRoutings[0]`` that name objects apart from the Service: kind, version and path of each.
+#: Members of ``trafficRoutings[0]`` that name Services: the one of workloadRef, and of a pair that of counterpartRef.
+_SERVICE_FIELD: Field = ("service",)
+_OTHER_SERVICE_FIELD: Field = ("counterpartService",)
+#: Members of ``trafficRoutings[0]`` that name objects apart from Services: kind, version and path of each.
 _FIELDS: tuple[tuple[str, str, Field], ...] = (
     *((spec.resource.kind, "", spec.field) for spec in SPECS),
     *((INFERENCE_POOLS.kind, version, ("gateway", "inferencePool", version)) for version in (STABLE, CANARY)),
@@ -132,13 +135,14 @@ def named_in(said: Json) -> Names:
     """The objects that ``trafficRoutings[0]``, as plain JSON, names; unreadable parts are skipped."""
     found = ((kind, version, _at(said, field)) for kind, version, field in _FIELDS)
     refs = tuple(ManagedRef(kind=kind, name=name, version=version) for kind, version, name in found if name)
-    return Names(service=_at(said, ("service",)), refs=refs)
+    return Names(service=_at(said, _SERVICE_FIELD), canary_service=_at(said, _OTHER_SERVICE_FIELD), refs=refs)
 
 
 def field_of(names: Names, kind: str, name: str) -> Field:
-    """The member of ``trafficRoutings[0]`` that names this object."""
+    """The member of ``trafficRoutings[0]`` that names this object; ``names`` are as the spec gives them."""
     version = next((ref.version for ref in names.refs if (ref.kind, ref.name) == (kind, name)), "")
-    return next((field for each, of, field in _FIELDS if (each, of) == (kind, version)), ("service",))
+    service = _OTHER_SERVICE_FIELD if (kind, name) == (SERVICES.kind, names.canary_service) else _SERVICE_FIELD
+    return next((field for each, of, field in _FIELDS if (each, of) == (kind, version)), service)
 
 
 def spec_of(kind: str) -> RouterSpec | None:
@@ -147,14 +151,15 @@ def spec_of(kind: str) -> RouterSpec | None:
 
 
 def resources_of(names: Names) -> tuple[tuple[Resource, str], ...]:
-    """Resource and name of each named object, the Service first; kinds that this version does not know are left out."""
+    """Resource and name of each named object, Services first; kinds that this version does not know are left out."""
     known = ((_BY_KIND[ref.kind], ref.name) for ref in names.refs if ref.kind in _BY_KIND)
-    return ((SERVICES, names.service), *known)
+    services = (names.service, names.canary_service) if names.canary_service else (names.service,)
+    return (*((SERVICES, each) for each in services), *known)
 
 
 def needed_kinds(names: Names) -> tuple[Resource, ...]:
     """Kinds that a decision requires, apart from Services."""
-    return tuple(dict.fromkeys(resource for resource, _ in resources_of(names)[1:]))
+    return tuple(dict.fromkeys(resource for resource, _ in resources_of(names) if resource != SERVICES))
 
 
 def looked_at_kinds(names: Names) -> tuple[Resource, ...]:

@@ -2,33 +2,47 @@
 
 A further kind of router needs four entries: its ``Resource`` in ``objects.resources``; its field in ``TrafficRouting``
 (``api.rollout_spec``), with a line in ``any_router`` there; its ``RouterSpec`` in ``registry.SPECS``, which watches,
-rights and commands go by; and here its class in ``ROUTERS``, a ``WeightedRouter`` if its rules have weights.
+rights and commands go by; and here its class in ``ROUTERS``, a ``WeightedRouter`` if its rules have weights (and a
+``PairRouter`` in ``PAIR_ROUTERS`` if a user may name the backends of two workloads in them).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import TypeVar
 
 from rollout_lws.api import TrafficRouting
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.pair_router import PairHttpRouter, PairRouter
 from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.weighted_router import HttpRouter
 
+_Router = TypeVar("_Router", bound=Router)
 #: The implementation of each of ``registry.SPECS``.
 ROUTERS: tuple[type[Router], ...] = (HttpRouter, IngressRouter)
+#: The same for a pair. Only these kinds can name the backends of both of its workloads.
+PAIR_ROUTERS: tuple[type[PairRouter], ...] = (PairHttpRouter,)
 
 
 @lru_cache(maxsize=4)
 def routers(facts: RoutingFacts) -> tuple[Router, ...]:
     """The routers that the Rollout names. Cached, so that all rules of one decision share their computed ``state``."""
+    return pair_routers(facts) if facts.names.is_pair else _of(ROUTERS, facts)
+
+
+@lru_cache(maxsize=4)
+def pair_routers(facts: RoutingFacts) -> tuple[PairRouter, ...]:
+    """The routers that a Rollout of a pair names; () for other Rollouts."""
+    return _of(PAIR_ROUTERS, facts) if facts.names.is_pair else ()
+
+
+def _of(kinds: Iterable[type[_Router]], facts: RoutingFacts) -> tuple[_Router, ...]:
     return tuple(
-        router(facts, ref.name)
-        for router in ROUTERS
-        for ref in facts.names.refs
-        if ref.kind == router.spec.resource.kind
+        kind(facts, ref.name) for kind in kinds for ref in facts.names.refs if ref.kind == kind.spec.resource.kind
     )
 
 

@@ -156,12 +156,14 @@ def selector_problem(
     workload: Target,
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
     borrowers: Sequence[str],
+    pinned: bool = True,
 ) -> str:
     """Why ``what`` (its kind and name) with this user's selector cannot serve a release of ``workload``, as a sentence
     that says what to do; "" when it can.
 
     ``leaders`` are the label sets of leader pods by the name of their workload; without a leader of ``workload`` the
-    selector is not checked against it. ``borrowers`` are UIDs of other Rollouts that pin the object.
+    selector is not checked against it. ``borrowers`` are UIDs of other Rollouts that pin the object. Not ``pinned``
+    is the object of one side of a pair.
     """
     name, kind = workload.metadata.name, workload.resource.kind
     if not selected:
@@ -180,6 +182,11 @@ def selector_problem(
         for other, sets in leaders.items()
         if other not in (name, canary_name(workload)) and any(matched(selected, labels) for labels in sets)
     )
+    if others and not pinned:
+        return (
+            f"{what} selects leaders of {kind} {', '.join(others)} besides {name}, so that its weight is not {name}'s"
+            f' alone; add "{workload.labels.workload}: {name}" to its selector'
+        )
     if others:
         return (
             f"{what} selects leaders of {kind} {', '.join(others)} besides {name} and would lose them when"

@@ -51,12 +51,19 @@ def canary_service_name(service: str) -> str:
     return copy_name(service, NAME_BUDGET)
 
 
+def new_service_name(names: Names) -> str:
+    """Name of the new version's Service: the user's own of a pair ("" where pools lead to its versions), else that of
+    the copy that a release makes.
+    """
+    return names.canary_service if names.is_pair else canary_service_name(names.service)
+
+
 def backends(names: Names) -> Backends:
     """The backends of the two versions in a route: InferencePools where the Rollout names them, otherwise Services."""
     if names.stable_pool and names.canary_pool:
         group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
         return Backends(Backend(names.stable_pool, group, kind), Backend(names.canary_pool, group, kind))
-    return Backends(Backend(names.service), Backend(canary_service_name(names.service)))
+    return Backends(Backend(names.service), Backend(new_service_name(names)))
 
 
 def canary_service(
@@ -102,6 +109,7 @@ def service_problem(
     *,
     workload: Target,
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
+    pinned: bool = True,
 ) -> str:
     """Why no release of ``workload`` can use this Service, as a sentence that says what to do; "" when it can.
     ``leaders`` are label sets of leader pods by the name of their workload.
@@ -121,4 +129,5 @@ def service_problem(
         workload=workload,
         leaders=leaders,
         borrowers=marks.others(service, by, keys),
+        pinned=pinned,
     )

@@ -1,7 +1,8 @@
-"""Router for routes with weighted rules (Gateway API HTTPRoute): writes the weight into the user's object."""
+"""Routers for routes with weighted rules (Gateway API HTTPRoute): the weight is written into the user's object."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -13,6 +14,8 @@ from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import HTTP_ROUTE, RouterSpec
 from rollout_lws.traffic.route import weighted
+from rollout_lws.traffic.route.pair import PairRules
+from rollout_lws.traffic.route.state import rules_of
 from rollout_lws.traffic.route.weighted import Limits, WeightedRules
 from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched
 from rollout_lws.traffic.services import backends
@@ -20,11 +23,12 @@ from rollout_lws.traffic.split import Object, Split
 
 
 @dataclass(frozen=True)
-class WeightedRouter:
-    """One routing object; each kind is a subclass that supplies how its ``rules`` are read and written."""
+class RuleRouter(ABC):
+    """One routing object with ``rules``; of a ``pair``, weight is only moved between backends that these name."""
 
     spec: ClassVar[RouterSpec]
     rules: ClassVar[WeightedRules]
+    pair: ClassVar[PairRules]
     facts: RoutingFacts
     name: str
 
@@ -38,9 +42,54 @@ class WeightedRouter:
 
     @cached_property
     def state(self) -> RouteState:
-        live, ref, by, keys = self._live, self._ref, self.facts.by, self.facts.keys
+        live, ref = self._live, self._ref
+        return RouteState(ref, (Written(ref, None),), missing=str(ref)) if live is None else self._state(ref, live)
+
+    @abstractmethod
+    def _state(self, ref: ObjectRef, live: Object) -> RouteState: ...
+
+    @classmethod
+    def restore(cls, live: Object, by: str, keys: Keys) -> Object:
+        """Objects are found by their annotation, whose entry may be of either form."""
+        return cls.pair.own(live, by, keys)
+
+    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:
+        live = self._live
         if live is None:
-            return RouteState(ref, (Written(ref, None),), missing=str(ref))
+            absent = does_not_exist(self.facts, self.spec.resource, self._ref)
+            return Problem(absent, self._ref, "") if split is None else None
+        if split is not None and not split.matches:
+            # Weights alone fit every route.
+            return None
+        own, both = self._own(live), backends(self.facts.names)
+        rules = self._written
+        if split is None:
+            found = rules.route_problem(own, both, begun=begun)
+        else:
+            found = rules.split_problem(own, both, split)
+        return Problem(found, self._ref, f"spec.{self.spec.members[0]}") if found else None
+
+    def _own(self, live: Object) -> Object:
+        """The user's own route."""
+        return self.restore(live, self.facts.by, self.facts.keys)
+
+    @property
+    @abstractmethod
+    def _written(self) -> WeightedRules | PairRules:
+        """What writes the rules, and so knows which it cannot write."""
+
+
+class WeightedRouter(RuleRouter):
+    """Adds the new version's backend beside the stable one's; each kind is a subclass that supplies how its ``rules``
+    are read and written.
+    """
+
+    @property
+    def _written(self) -> WeightedRules:
+        return self.rules
+
+    def _state(self, ref: ObjectRef, live: Object) -> RouteState:
+        by, keys = self.facts.by, self.facts.keys
         modified = marks.read(live, by, keys) is not None
         return RouteState(
             ref,
@@ -69,29 +118,6 @@ class WeightedRouter:
             return ()
         return patched(self.spec.resource, live, after, reason)
 
-    @classmethod
-    def restore(cls, live: Object, by: str, keys: Keys) -> Object:
-        return cls.rules.own(live, by, keys)
-
-    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:
-        live = self._live
-        if live is None:
-            absent = does_not_exist(self.facts, self.spec.resource, self._ref)
-            return Problem(absent, self._ref, "") if split is None else None
-        if split is not None and not split.matches:
-            # Weights alone fit every route.
-            return None
-        own, both = self.rules.own(live, self.facts.by, self.facts.keys), backends(self.facts.names)
-        if split is None:
-            found = self.rules.route_problem(own, both, begun=begun)
-        else:
-            found = self.rules.split_problem(own, both, split)
-        return Problem(found, self._ref, f"spec.{self.spec.members[0]}") if found else None
-
-
-def _rules(live: Object) -> list[Object]:
-    return list(live["spec"].get("rules") or ())
-
 
 def _with_rules(live: Object, rules: list[Object]) -> Object:
     spec = {member: value for member, value in live["spec"].items() if member != "rules"}
@@ -100,10 +126,11 @@ def _with_rules(live: Object, rules: list[Object]) -> Object:
     return {**live, "spec": spec}
 
 
-RULES = WeightedRules(HTTP_ROUTE, _rules, _with_rules, Limits("the Gateway API", 16, 64, 128, 16))
+RULES = WeightedRules(HTTP_ROUTE, rules_of, _with_rules, Limits("the Gateway API", 16, 64, 128, 16))
+PAIR_RULES = PairRules(RULES)
 
 
 class HttpRouter(WeightedRouter):
     """The user's own HTTPRoute."""
 
-    spec, rules = HTTP_ROUTE, RULES
+    spec, rules, pair = HTTP_ROUTE, RULES, PAIR_RULES

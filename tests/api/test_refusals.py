@@ -32,10 +32,14 @@ def server(installed: ApiServer) -> Iterator[ApiServer]:
             installed.delete(resource, "default", each["metadata"]["name"])
 
 
-def rollout(strategy: Any = None, *, name: str = "llama", ref: Any = None) -> dict[str, Any]:
+OTHER = {**REF, "name": "llama-green"}
+
+
+def rollout(strategy: Any = None, *, name: str = "llama", ref: Any = None, **members: Any) -> dict[str, Any]:
     spec = {
         "workloadRef": {**REF, **(ref or {})},
         "strategy": {"canary": {"steps": STEPS}} if strategy is None else strategy,
+        **members,
     }
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
@@ -121,7 +125,8 @@ _BAD: dict[str, tuple[Any, str]] = {
     "extra and yet in place": (canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=False), TWICE),
     "an unknown capacity": (
         canary(capacity="Sideways"),
-        f'{CANARY}.capacity: Unsupported value: "Sideways": supported values: "ExtraWorkload", "InPlace", "Surge"',
+        f'{CANARY}.capacity: Unsupported value: "Sideways": supported values: "ExtraWorkload", "InPlace", "Surge",'
+        ' "Pair"',
     ),
     "an unknown way to fail": (
         {**canary(), "onFailure": "Panic"},
@@ -168,6 +173,80 @@ def test_a_mistake_is_refused_with_its_place_and_the_way_out(server: ApiServer, 
 def test_another_kind_of_workload_is_refused_with_the_right_ones_name(server: ApiServer, ref: dict[str, str]) -> None:
     told = refusal(server, rollout(ref=ref))
     assert 'spec.workloadRef: Invalid value: "object": only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet' in told
+
+
+PAIRED = canary(capacity="Pair")
+TOGETHER = 'spec: Invalid value: "object": capacity Pair and counterpartRef go together: set both or neither'
+ANOTHER = 'spec: Invalid value: "object": counterpartRef must name another workload of the kind of workloadRef'
+
+
+@pytest.mark.parametrize("active", [{}, {"activeSide": "llama-green"}])
+def test_a_pair_is_accepted(server: ApiServer, active: dict[str, str]) -> None:
+    made = server.create(rollouts(), rollout(PAIRED, counterpartRef=OTHER, touch="RouteOnly", **active))
+    assert made["spec"]["counterpartRef"] == OTHER
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counterpart", "told"),
+    [
+        (PAIRED, None, TOGETHER),
+        (canary(), OTHER, TOGETHER),
+        (canary(capacity="InPlace"), OTHER, TOGETHER),
+        ({"blueGreen": {"steps": STEPS}}, OTHER, TOGETHER),
+        (PAIRED, REF, ANOTHER),
+        (PAIRED, {**OTHER, "kind": "Deployment"}, ANOTHER),
+        (PAIRED, {**OTHER, "apiVersion": "leaderworkerset.x-k8s.io/v1alpha1"}, ANOTHER),
+        (PAIRED, {**OTHER, "name": ""}, "spec.counterpartRef.name in body should be at least 1 chars long"),
+        (PAIRED, {"name": "llama-green"}, "spec.counterpartRef.apiVersion: Required value"),
+        (canary(capacity="Pair", enableExtraWorkloadForCanary=True), OTHER, TWICE),
+    ],
+)
+def test_half_a_pair_is_refused(server: ApiServer, strategy: Any, counterpart: Any, told: str) -> None:
+    members = {} if counterpart is None else {"counterpartRef": counterpart}
+    assert told in refusal(server, rollout(strategy, **members))
+
+
+def test_another_way_to_treat_a_pair_is_refused(server: ApiServer) -> None:
+    told = refusal(server, rollout(PAIRED, counterpartRef=OTHER, touch="Everything"))
+    assert 'spec.touch: Unsupported value: "Everything": supported values: "RouteOnly"' in told
+
+
+def test_the_sides_change_only_when_none_is_in_care(server: ApiServer) -> None:
+    def edit(**members: Any) -> None:
+        server.patch(rollouts(), "default", "llama", {"spec": members})
+
+    def single() -> None:
+        edit(counterpartRef=None, strategy={"canary": {"capacity": None}})
+
+    def paired(name: str) -> None:
+        edit(counterpartRef={**REF, "name": name}, strategy={"canary": {"capacity": "Pair"}})
+
+    def status(stable: dict[str, str] | None) -> None:
+        body = {"status": {"phase": "Healthy", "stable": stable}}
+        server.patch(rollouts(), "default", "llama", body, subresource="status")
+
+    server.create(rollouts(), rollout(PAIRED, counterpartRef=OTHER))
+    paired("llama-red")
+    single()
+    paired("llama-green")
+    status({"templateHash": "0123456789"})
+    in_care = (
+        'Invalid value: "object": spec.counterpartRef cannot change while the workloads are in care: set spec.disabled'
+        " to true first"
+    )
+    with pytest.raises(ApiError) as caught:
+        paired("llama-red")
+    assert in_care in caught.value.message
+    with pytest.raises(ApiError) as caught:
+        single()
+    assert in_care in caught.value.message
+    edit(strategy={"paused": True}, activeSide="llama-green")
+    status(None)
+    single()
+    status({"templateHash": "0123456789"})
+    with pytest.raises(ApiError) as caught:
+        paired("llama-green")
+    assert in_care in caught.value.message
 
 
 def test_a_name_that_no_label_can_carry_is_refused(server: ApiServer) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rollout_lws.api import CanaryStrategy, RolloutSpec, Step, validation
+from rollout_lws.api import CanaryStrategy, RolloutSpec, Step, pair_rules, validation
 from rollout_lws.api.validation import Problem, problems
 
 REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
@@ -56,6 +56,23 @@ def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
     strategy = CanaryStrategy.model_construct(steps=made, **members)
     return before.model_copy(update={"strategy": before.strategy.model_copy(update={"canary": strategy})})
 
+
+OTHER = {**REF, "name": "llama-green"}
+SIDES = {"service": "blue", "counterpartService": "green", "gateway": {"httpRouteName": "llama"}}
+
+
+def pair(
+    *, routing: dict[str, Any] | None = None, steps: Any = STEPS, strategy: dict[str, Any] | None = None, **members: Any
+) -> RolloutSpec:
+    """A pair that can be released, but for what is said; None takes a member out."""
+    asked = {key: value for key, value in {**SIDES, **(routing or {})}.items() if value is not None}
+    style = {"canary": {"capacity": "Pair", "steps": steps, "trafficRoutings": [asked]}}
+    said = {"workloadRef": REF, "counterpartRef": OTHER, "touch": "RouteOnly", "strategy": strategy or style, **members}
+    return RolloutSpec.model_validate({key: value for key, value in said.items() if value is not None})
+
+
+POOLS = {"httpRouteName": "llama", "inferencePool": {"stable": "blue", "canary": "green"}}
+FOR_PAIRS = "it is for a pair: name the second workload in counterpartRef, or remove it"
 
 WARM_UP = {"name": "warm-up", "when": "BeforeTraffic", "http": {"each": "Group"}}
 NO_SECOND = (
@@ -306,6 +323,140 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             )
         ],
     ),
+    "a pair of one": (
+        pair(counterpartRef=None, touch=None, routing={"counterpartService": None}),
+        [("spec.counterpartRef", "capacity Pair moves requests between two workloads: name the other")],
+    ),
+    "what is of a pair, without one": (
+        canary(trafficRoutings=[SIDES]).model_copy(update={"active_side": "llama", "touch": "RouteOnly"}),
+        [
+            ("spec.activeSide", FOR_PAIRS),
+            ("spec.touch", FOR_PAIRS),
+            (f"{AT}.trafficRoutings[0].counterpartService", FOR_PAIRS),
+        ],
+    ),
+    "a blue-green release of a second Service": (
+        spec({"blueGreen": {"steps": STEPS, "trafficRoutings": [SIDES]}}),
+        [("spec.strategy.blueGreen.trafficRoutings[0].counterpartService", FOR_PAIRS)],
+    ),
+    "two workloads, and another capacity": (
+        pair(strategy={"canary": {"steps": STEPS, "trafficRoutings": [SIDES]}}),
+        [
+            (
+                f"{AT}.capacity",
+                "counterpartRef names a pair's second workload: set capacity: Pair, or remove counterpartRef",
+            )
+        ],
+    ),
+    "a pair of two kinds": (
+        pair(counterpartRef={**OTHER, "kind": "Deployment"}),
+        [
+            (
+                "spec.counterpartRef.kind",
+                "both workloads of a pair are of one kind: give it leaderworkerset.x-k8s.io/v1 LeaderWorkerSet, as"
+                " workloadRef has",
+            )
+        ],
+    ),
+    "a workload and itself": (
+        pair(counterpartRef=REF),
+        [("spec.counterpartRef.name", "llama is workloadRef itself: name the other workload")],
+    ),
+    "a third side": (
+        pair(activeSide="llama-red"),
+        [("spec.activeSide", "llama-red is neither: name llama or llama-green")],
+    ),
+    "a pair that a release scales": (
+        pair(touch=None),
+        [
+            (
+                "spec.touch",
+                "a pair whose replicas a release writes is not built yet: set touch: RouteOnly, and scale both"
+                " workloads yourself",
+            )
+        ],
+    ),
+    "a pair with a number of groups": (
+        pair(replicas=4),
+        [("spec.replicas", "with touch: RouteOnly no workload is scaled: remove it, and scale the workload")],
+    ),
+    "a pair without a route": (
+        pair(strategy={"canary": {"capacity": "Pair", "steps": STEPS}}),
+        [
+            (
+                f"{AT}.trafficRoutings",
+                "the release of a pair moves requests: name the HTTPRoute and the Services of both workloads",
+            )
+        ],
+    ),
+    "headers that a pair's weight would change": (
+        pair(
+            steps=[
+                {
+                    "replicas": 1,
+                    "traffic": "10%",
+                    "requestHeaderModifier": {"remove": ["x"]},
+                    "matches": [{"path": {}}],
+                },
+                {"replicas": 2, "traffic": "20%", "requestHeaderModifier": {"remove": ["x"]}},
+            ]
+        ),
+        [
+            (
+                f"{AT}.steps[1].requestHeaderModifier",
+                "a weight changes no headers, since both backends are yours: give the step matches, or remove it",
+            )
+        ],
+    ),
+    "a step of a pair that moves everything back": (
+        pair(steps=[{"replicas": 1}, {"replicas": 1, "traffic": "10%"}, {"replicas": 2}]),
+        [
+            (
+                f"{AT}.steps[2].traffic",
+                "without a share the step would move back what the steps before have moved: give it traffic",
+            )
+        ],
+    ),
+    "a pair behind an Ingress": (
+        pair(routing={"ingress": {"name": "llama"}}),
+        [
+            (
+                f"{AT}.trafficRoutings[0].ingress",
+                "an Ingress cannot name both Services of a pair: use gateway.httpRouteName",
+            )
+        ],
+    ),
+    "a pair whose workers answer": (
+        pair(routing={"target": "AllPods"}),
+        [
+            (
+                f"{AT}.trafficRoutings[0].target",
+                "a pair's Services keep the selectors that they have: remove it, and correct those",
+            )
+        ],
+    ),
+    "a pair with one Service": (
+        pair(routing={"counterpartService": None}),
+        [
+            (
+                f"{AT}.trafficRoutings[0].counterpartService",
+                "each workload of a pair has its own Service: name the other one",
+            )
+        ],
+    ),
+    "a pair with pools and a second Service": (
+        pair(routing={"gateway": POOLS}),
+        [
+            (
+                f"{AT}.trafficRoutings[0].counterpartService",
+                "inference pools lead to both workloads: remove it, or remove inferencePool",
+            )
+        ],
+    ),
+    "a pair with the same Service twice": (
+        pair(routing={"counterpartService": "blue"}),
+        [(f"{AT}.trafficRoutings[0].counterpartService", "Service blue is that of workloadRef: name the other one")],
+    ),
     "everything at once, in the order of the fields": (
         canary(
             steps=[{"replicas": 2, "traffic": "5%"}, {"replicas": 1}], capacity="Surge", patchPodTemplateMetadata={}
@@ -352,32 +503,45 @@ def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpe
         steps(1, pause={"duration": 0}),
         routed(steps=[{"replicas": 1, "gates": [WARM_UP]}]),
         routed(steps=[{"replicas": 1, "gates": [WARM_UP]}], capacity="Surge"),
+        pair(),
+        pair(activeSide="llama"),
+        pair(activeSide="llama-green"),
+        pair(routing={"counterpartService": None, "gateway": POOLS}),
     ],
 )
 def test_what_can_be_released_has_no_problems(accepted: RolloutSpec) -> None:
     assert problems(accepted) == ()
 
 
-def _places() -> set[int]:
-    """First lines of the expressions that make a Problem."""
-    tree = ast.parse(Path(inspect.getfile(validation)).read_text())
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Problem"}
+#: Modules whose messages have their cases here.
+_MODULES = (validation, pair_rules)
+
+
+def _places() -> set[tuple[str, int]]:
+    """Modules and first lines of the expressions that make a Problem."""
+    return {
+        (module.__name__, call.lineno)
+        for module in _MODULES
+        for call in ast.walk(ast.parse(Path(inspect.getfile(module)).read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Problem"
+    }
 
 
 @pytest.fixture
-def made_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
-    lines: set[int] = set()
+def made_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, int]]]:
+    lines: set[tuple[str, int]] = set()
 
     def record(path: str, message: str) -> Problem:
-        lines.add(sys._getframe(1).f_lineno)
+        caller = sys._getframe(1)
+        lines.add((caller.f_globals["__name__"], caller.f_lineno))
         return Problem(path, message)
 
-    monkeypatch.setattr(validation, "Problem", record)
+    for module in _MODULES:
+        monkeypatch.setattr(module, "Problem", record)
     yield lines
 
 
-def test_no_message_is_without_a_case(made_at: set[int]) -> None:
+def test_no_message_is_without_a_case(made_at: set[tuple[str, int]]) -> None:
     for refused, _ in _CASES.values():
         problems(refused)
     assert made_at == _places()

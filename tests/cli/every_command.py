@@ -79,6 +79,8 @@ class State:
     status: Object | None = None
     arguments: tuple[str, ...] = ()
     prepare: Callable[[World], object] = field(default=lambda _: None)
+    #: Whether the Rollout names two LWSs, of which `llama` serves the version before at first.
+    paired: bool = False
 
 
 def _newer(world: World) -> None:
@@ -173,6 +175,31 @@ STATES = (
             "conditions": _stalled("InvalidSpec", _INVALID),
         },
     ),
+    State(
+        "Pair at rest",
+        "The Rollout names LWSs `llama` and `llama-green`; a release to the second one is over, and the first one still"
+        " has the version before.",
+        {
+            **HEALTHY,
+            "active": f"{NAME}-green",
+            "inactiveHash": _BEFORE.template_hash,
+            "observedRolloutID": "r7",
+        },
+        paired=True,
+    ),
+    State(
+        "Pair that waits for approval",
+        "A release moves requests from LWS `llama` to `llama-green`, and a step of it is complete.",
+        _in_steps(
+            "AwaitingApproval",
+            "step 2 of 3 waits for approval",
+            currentStepState="StepPaused",
+            active=NAME,
+            inactiveHash=_BEFORE.template_hash,
+            capacity="Pair",
+        ),
+        paired=True,
+    ),
     State("Not found", "There is no Rollout of that name."),
     State(
         "No permission",
@@ -193,6 +220,7 @@ COMMANDS = (
     ("abort", NAME),
     ("retry", NAME),
     ("skip", NAME, "errors"),
+    ("start", NAME),
     ("history", NAME),
     ("undo", NAME),
     ("restart", NAME),
@@ -223,7 +251,8 @@ def answer(state: State, command: tuple[str, ...]) -> Answer:
 
 def _ask(world: World, state: State, command: tuple[str, ...]) -> Answer:
     if state.status is not None:
-        world.release(**{"stable": {"templateHash": _BEFORE.template_hash}} | state.status)
+        made = world.pair if state.paired else world.release
+        made(**{"stable": {"templateHash": _BEFORE.template_hash}} | state.status)
         _remember(world)
         world.answer()
         world.do(lambda: state.prepare(world))

@@ -28,7 +28,9 @@ def offers(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     [
         (["prom"], ["promote"]),
         (["re"], ["release-hold", "restart", "resume", "retry"]),
+        (["sta"], ["start", "status"]),
         (["promote", ""], ["llama"]),
+        (["start", ""], ["llama"]),
         (["promote", "rollout/"], ["rollout/llama"]),
         (["promote", "mi"], []),
         (["-n", "prod", "promote", ""], []),

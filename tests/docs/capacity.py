@@ -20,12 +20,16 @@ PAGE = ROOT / "docs/capacity.md"
 #: The worked example: four groups of eight accelerators that load for ten minutes, one of which may be away.
 EXAMPLE, ACCELERATORS = Given(replicas=4, unavailable=1, load_seconds=600), 8
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
+#: Not among those that ``rollout-lws demo`` plays.
+PAIR = "Pair"
 
 
 def of_example(style: str) -> Forecast:
-    """Steps of a quarter and a half, each with its share, and all; blue-green has all requests on all groups first."""
+    """Steps of a quarter and a half, each with its share, and all; blue-green and a pair have all requests on all
+    groups first.
+    """
     steps = [{"replicas": share, "traffic": share} for share in ("25%", "50%")]
-    last = {"replicas": "100%"} | ({"traffic": "100%"} if style == "BlueGreen" else {})
+    last = {"replicas": "100%"} | ({"traffic": "100%"} if style in ("BlueGreen", PAIR) else {})
     routing = [{"service": "chat", "gateway": {"httpRouteName": "chat"}}]
     return forecast(_plan(style, {"steps": [*steps, last], "trafficRoutings": routing}), EXAMPLE)
 
@@ -60,18 +64,20 @@ def _compared() -> Iterator[tuple[str, ...]]:
         "way back at 50%",
         "way back in the promotion",
     )
-    for style, name in STYLES.items():
+    for style, name in (STYLES | {PAIR: f"`{PAIR}`"}).items():
         found = of_example(style)
         half, promotion = found.rows[1], found.rows[-1]
+        # The owner of a pair scales the inactive side up, which loads all of its groups at the same time.
+        beside = EXAMPLE.replicas if style == PAIR else 0
         yield (
             name,
-            str(found.extra * ACCELERATORS),
-            str(found.loads),
-            _minutes(found.seconds),
+            str((found.extra + beside) * ACCELERATORS),
+            str(found.loads + beside),
+            _minutes(found.seconds + (EXAMPLE.load_seconds if beside else 0)),
             f"{found.ready} of {EXAMPLE.replicas}",
             _load(found.peak_load),
             _back(half),
-            f"up to {_back(promotion)}",
+            f"up to {_back(promotion)}" if promotion.back_loads else _back(promotion),
         )
 
 

@@ -181,11 +181,39 @@ def test_a_version_waits_that_is_judged_and_not_released(
         "stable": {"templateHash": "old"},
         "summary": {"state": "Stalled", "since": SINCE},
     }
-    assert pending_since(rollout(status).status) == since
+    assert pending_since(rollout(status)) == since
+
+
+@pytest.mark.parametrize(
+    ("phase", "on_record", "asked", "since"),
+    [
+        ("Healthy", "before", None, None),
+        ("Healthy", "before", True, SINCE),
+        ("Healthy", "another", None, SINCE),
+        ("Aborted", "before", None, SINCE),
+    ],
+)
+def test_the_version_before_on_the_inactive_side_of_a_pair_waits_for_nothing(
+    phase: str, on_record: str, asked: bool | None, since: datetime | None
+) -> None:
+    status = {
+        "phase": phase,
+        "observedTemplateHash": "before",
+        "inactiveHash": on_record,
+        "startRequested": asked,
+        "stable": {"templateHash": "now"},
+        "summary": {"state": "Healthy", "since": SINCE},
+    }
+    seen = rollout(status)
+    paired = msgspec.structs.replace(
+        seen, spec=msgspec.structs.replace(seen.spec, counterpart_ref=seen.spec.workload_ref)
+    )
+    assert pending_since(paired) == since
+    assert pending_since(seen) == SINCE
 
 
 def test_nothing_waits_before_there_is_a_status() -> None:
-    assert pending_since(rollout().status) is None
+    assert pending_since(rollout()) is None
 
 
 GATES = [

@@ -23,6 +23,7 @@ from tests.scenarios import (
     test_kueue_surge,
     test_multikueue,
     test_one_workload_refused,
+    test_pair,
     test_reasons_back,
     test_refusals,
     test_refused_versions,
@@ -178,7 +179,7 @@ async def test_a_canary_serves_until_the_lws_that_was_made_anew_does(world: Worl
 
 def test_every_file_of_stories_is_counted() -> None:
     others = (test_broken_stable, test_reasons_back, test_refusals, test_refused_versions, test_refused_writes)
-    others = (*others, test_autoscalers_told, test_gates, test_one_workload_refused)
+    others = (*others, test_autoscalers_told, test_gates, test_one_workload_refused, test_pair)
     others = (*others, test_failures_churn, test_failures_controllers, test_failures_deadlines)
     others = (*others, test_failures_pods, test_failures_room)
     others = (*others, test_kueue_stable, test_kueue_surge, test_multikueue)

@@ -6,6 +6,8 @@ import getpass
 import os
 import time
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,11 +27,18 @@ _WAIT_FOR_GROUPS = ("PromoteFull", "Jump")
 PATIENCE = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """A request that is judged by more than the Rollout: ``judge`` reads that."""
+
+    judge: Callable[[Transport, Object], Judge]
+
+
 def ask(
     transport: Transport,
     rollouts: Resource,
     name: str,
-    judge: Judge,
+    judge: Judge | Looking,
     *,
     reason: str | None = None,
     patience: float = PATIENCE,
@@ -40,7 +49,7 @@ def ask(
     it; RolloutLwsError when no controller answers within ``patience`` seconds (0: do not wait).
     """
     seen = fetch_rollout(transport, rollouts, name)
-    wanted = judge(seen)
+    wanted = judge.judge(transport, seen)(seen) if isinstance(judge, Looking) else judge(seen)
     if isinstance(wanted, Already):
         return wanted.told
     action = _action(seen, wanted, reason)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.cli.rollouts import message, style, summary
+from rollout_lws.cli.sides import serving_hash, sides_of
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -99,8 +100,9 @@ def abort(*, force: bool = False) -> Judge:
             raise UsageError(f"{name} is {_phase_words(rollout)}: nothing is being released")
         ending = status.get("finalising") or {}
         if (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp"):
+            verb = "undo" if sides_of(rollout) is None else "start"
             raise UsageError(
-                f"{name} is already promoted: `rollout-lws undo {_bare(rollout)}` releases the old version"
+                f"{name} is already promoted: `rollout-lws {verb} {_bare(rollout)}` releases the old version"
             )
         if ending.get("reason") == "Aborted" and not force:
             return Already(f"{name} is going back already")
@@ -129,6 +131,50 @@ def retry(rollout: Object) -> Ask | Already:
     again = [gate for gate, result in results.items() if result in _MEASURED_AGAIN]
     measured = f", and measures again: {', '.join(again)}" if again else ""
     return Ask("Retry", f"{name} step {step_words(rollout)} has its whole deadline again{measured}")
+
+
+def start(live: str) -> Judge:
+    """Release the version of a pair's inactive side, although it was there before. ``live`` is our hash of it, "" where
+    it is not known.
+    """
+
+    def judge(rollout: Object) -> Ask | Already:
+        return _start(rollout, live)
+
+    return judge
+
+
+def _start(rollout: Object, live: str) -> Ask | Already:
+    name, sides = _name(rollout), sides_of(rollout)
+    if sides is None:
+        raise UsageError(
+            f"{name} is no pair, so its release starts by itself when another template is applied to"
+            f" leaderworkerset/{rollout['spec']['workloadRef']['name']}"
+        )
+    if phase_of(rollout) == "Progressing":
+        raise UsageError(
+            f"{name} has a release on already, to leaderworkerset/{sides.inactive}: look with"
+            f" `rollout-lws get {_bare(rollout)}`"
+        )
+    if not sides.known or _stalled_for(rollout) in ("CounterpartMissing", "ActiveSideUnknown"):
+        raise UsageError(f"{name} is {_phase_words(rollout)}: nothing can be released")
+    if live and live == serving_hash(rollout):
+        raise UsageError(
+            f"{name}: leaderworkerset/{sides.inactive} has the version that leaderworkerset/{sides.active} runs: apply"
+            f" another one to {sides.inactive}"
+        )
+    if _status(rollout).get("startRequested"):
+        told = message(rollout)
+        return Already(
+            f"{name} was asked to release leaderworkerset/{sides.inactive} already" + (f": {told}" if told else "")
+        )
+    return Ask("Start", f"{name} releases the version of leaderworkerset/{sides.inactive}{_stays_paused(rollout)}")
+
+
+def _stalled_for(rollout: Object) -> str:
+    """Why the controller stalls; "" when it does not."""
+    found = _status(rollout).get("verdict") or {}
+    return str(found.get("reason") or "") if found.get("condition") == "Stalled" else ""
 
 
 def skip(gate: str) -> Judge:

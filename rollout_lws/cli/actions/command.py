@@ -1,4 +1,4 @@
-"""promote, pause, resume, abort, retry, skip: requests about a release that the controller carries out.
+"""promote, pause, resume, abort, retry, skip, start: requests about a release that the controller carries out.
 
 All of them need only ``patch`` on rollouts/status.
 """
@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
-from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.actions import action_rules
-from rollout_lws.cli.actions.action_client import PATIENCE, ask
+from rollout_lws.cli.actions.action_client import PATIENCE, Looking, ask
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import rollout_argument, rollouts_argument, with_target
-from rollout_lws.cli.rollouts import chosen_names, find_rollouts
+from rollout_lws.cli.rollouts import chosen_names, fetch_workload, find_rollouts
+from rollout_lws.cli.sides import sides_of
 from rollout_lws.cli.view import sentences
-from rollout_lws.errors import RolloutLwsError
+from rollout_lws.errors import ApiError, RolloutLwsError
 from rollout_lws.kubeconfig.target import Target
 
 _timeout = click.option(
@@ -103,6 +104,31 @@ def resume(**given: Any) -> None:
 
 
 @click.command()
+@_of_releases
+@_reason
+def start(**given: Any) -> None:
+    """Release the version of the inactive side of Rollout NAME, a pair, though it was there before: this is how to go
+    back after a release.
+    """
+    _each(Looking(_start), **given)
+
+
+def _start(transport: Transport, rollout: Object) -> action_rules.Judge:
+    """Judges a start by the version that the inactive side has now, as far as that may be read."""
+    # Only this action needs the libraries that decode workloads.
+    from rollout_lws.cli.releases import version_hash
+
+    if sides_of(rollout) is None:
+        return action_rules.start("")
+    try:
+        return action_rules.start(version_hash(fetch_workload(transport, rollout)))
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return action_rules.start("")
+
+
+@click.command()
 @with_target
 @rollout_argument
 @click.argument("gate", metavar="GATE")
@@ -115,7 +141,7 @@ def skip(name: str, gate: str, release: str | None, **given: Any) -> None:
 
 
 def _each(
-    judge: action_rules.Judge,
+    judge: action_rules.Judge | Looking,
     names: tuple[str, ...],
     selector: str | None,
     target: Target,

@@ -14,11 +14,12 @@ import click
 
 from rollout_lws.cli import gitops, versions
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions import action_rules, pair_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.options import rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, version_hash
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, recorded_capacity, release_name
+from rollout_lws.cli.sides import Sides, sides_of
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
@@ -89,7 +90,10 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
         _abort(seen)
         return True
 
-    _edit(name, target, force, edit, prepare)
+    def instead(seen: Seen, sides: Sides) -> str:
+        return pair_rules.way_back(seen.rollout, sides, seen.known, seen.live, to_revision)
+
+    _edit(name, target, force, edit, prepare, instead=instead)
 
 
 @click.command()
@@ -108,7 +112,7 @@ def restart(name: str, force: bool, target: Target) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         return versions.restarting(seen.lws, now), "is to be restarted: it is released in steps"
 
-    _edit(name, target, force, edit)
+    _edit(name, target, force, edit, instead=lambda seen, sides: pair_rules.without_restart(seen.rollout, sides))
 
 
 @click.group("set")
@@ -141,7 +145,7 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 @with_target
 def release_hold(name: str, yes: bool, target: Target) -> None:
     """Let LeaderWorkerSet roll the LWS of Rollout NAME by itself, without steps, until the annotation is removed."""
-    seen = _look(name, target)
+    seen = _look(name, target, lambda seen, _: pair_rules.without_hold(seen.rollout))
     meta, mark = seen.lws["metadata"], f"{seen.rollouts.group}/release-hold"
     what = f"leaderworkerset/{meta['name']}"
     if (meta.get("annotations") or {}).get(mark) == "true":
@@ -175,7 +179,16 @@ class Seen:
     aborted: str
 
 
-def _look(name: str, target: Target) -> Seen:
+#: Why an edit of a pair is refused, and what to do instead.
+Instead = Callable[[Seen, Sides], str]
+
+
+def _of_pair(seen: Seen, sides: Sides) -> str:
+    return pair_rules.without_edit(seen.rollout, sides)
+
+
+def _look(name: str, target: Target, instead: Instead = _of_pair) -> Seen:
+    """Reads the release; UsageError for a pair, whose workloads only their owner edits."""
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, release_name(name))
@@ -186,16 +199,28 @@ def _look(name: str, target: Target) -> Seen:
 
     lws = fetch_workload(transport, rollout)
     live = version_hash(lws)
-    return Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"))
+    seen = Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"))
+    sides = sides_of(rollout)
+    if sides is not None:
+        raise UsageError(instead(seen, sides))
+    return seen
 
 
 #: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.
 Edit = Callable[[Seen], tuple[versions.Operations, str]]
 
 
-def _edit(name: str, target: Target, force: bool, edit: Edit, prepare: Callable[[Seen], bool] | None = None) -> None:
+def _edit(
+    name: str,
+    target: Target,
+    force: bool,
+    edit: Edit,
+    prepare: Callable[[Seen], bool] | None = None,
+    *,
+    instead: Instead = _of_pair,
+) -> None:
     """Edit the LWS. ``prepare`` runs before a needed edit and returns whether it changed the release."""
-    seen = _look(name, target)
+    seen = _look(name, target, instead)
     operations, told = edit(seen)
     if operations:
         _refuse_kept(seen.lws, force)
@@ -266,6 +291,8 @@ def _role(each: versions.Stored, rollout: Object) -> str:
         return "aborted"
     if status.get("phase") == "Progressing" and each.template_hash == status.get("observedTemplateHash"):
         return "new"
+    if sides_of(rollout) is not None and each.template_hash == status.get("inactiveHash"):
+        return "inactive"
     return _LEFT.get(each.rollback_reason, "")
 
 

@@ -125,6 +125,11 @@ def _seen(transport: Transport, target: Target, name: str) -> Observation:
         raise UsageError(f"rollout/{name} would be refused: {found.path}: {found.message}")
     if seen.stable is None:
         raise UsageError(f"rollout/{name} refers to {Draft.of(seen).called}, which does not exist: apply it first")
+    if seen.undecided:
+        raise UsageError(
+            f"rollout/{name}: requests go to both workloads of the pair, or to neither, so it is not known which one"
+            " serves: name it in spec.activeSide"
+        )
     return at_rest(seen, seen.stable.workload.version)
 
 

@@ -32,8 +32,10 @@ from rollout_lws.rollout.decision import Decision, FieldRef, Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.records import planned
 from rollout_lws.rollout.groups.watch_demand import names_checks, needs_workloads, was_dispatched
+from rollout_lws.rollout.lifecycle import pair
 from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.weights import settings, told
 from rollout_lws.traffic.registry import SPECS
 from rollout_lws.traffic.split import ALL_STABLE
@@ -48,7 +50,9 @@ PLACE: dict[Reason, Name] = {
     Reason.SECOND_ROLLOUT: Name.ROLLOUT,
     Reason.INVALID_SPEC: Name.ROLLOUT,
     Reason.WRITE_REFUSED: Name.CONTROLLER,
+    Reason.ACTIVE_SIDE_UNKNOWN: Name.ROLLOUT,
     Reason.WORKLOAD_NOT_FOUND: Name.WORKLOAD,
+    Reason.COUNTERPART_MISSING: Name.WORKLOAD,
     Reason.WORKLOAD_OWNED: Name.WORKLOAD,
     Reason.HASH_IDENTITY: Name.WORKLOAD,
     Reason.LWS_TOO_OLD: Name.WORKLOAD,
@@ -112,7 +116,8 @@ class Case:
         self.d = Draft.of(facts.observation)
         meta = facts.observation.rollout.metadata
         self.name, self.namespace = meta.name, meta.namespace
-        self.workload_name = facts.observation.rollout.spec.workload_ref.name
+        #: The LWS that serves: of a pair its active side.
+        self.workload_name = self.d.name
 
     # Results of the controller's rules
 
@@ -174,6 +179,9 @@ class Case:
         if self.is_leaving:
             return None
         found = cannot_manage(d)
+        if found is None and d.paired and d.o.undecided:
+            asked = pair.adopt(d).verdict
+            return Complaint(PLACE[asked.reason], asked.message, asked.field) if asked is not None else None
         if found is None:
             found = invalid_spec(d) if d.o.stable is None else cannot_release(d)
         if found is None:
@@ -240,6 +248,12 @@ class Case:
 
     # Phrases
 
+    def role(self, name: str) -> str:
+        """Which side of a pair this LWS is, in words; "" of another Rollout, and while it is not known."""
+        if not self.d.paired or self.facts.observation.undecided:
+            return ""
+        return "the active side" if name == self.d.name else "the inactive side"
+
     def kubectl(self, words: str) -> str:
         return f"kubectl {words}" + ("" if self.namespace == "default" else f" -n {self.namespace}")
 
@@ -269,17 +283,19 @@ class Case:
 
     def affected(self, link: Link) -> str:
         """Which users a link that is not ok affects, by the groups that are ready and by where requests go."""
-        stable, name = self.facts.observation.stable, self.workload_name
+        serving = self._serving
         if link.state in (State.OK, State.UNKNOWN):
             return ""
         if link.name in (Name.SERVICE, Name.ENDPOINTS, Name.ROUTE):
-            return f"users whose requests take it: {self.share} of all go to the new version"
+            at_rest = self.d.paired and not self.is_on
+            return "users whose requests take it" + ("" if at_rest else f": {self.share} of all go to the new version")
         if link.name is Name.GATES and self.d.said(Reason.GATE_FAILED):
             return f"users of the new version: {self.share} of all requests go to it"
-        if stable is None or PODS in self.facts.refused or self.runs_elsewhere(stable):
+        name = serving.name if serving is not None else self.workload_name
+        if serving is None or PODS in self.facts.refused or self.runs_elsewhere(serving):
             return f"not known: groups of {name} cannot be seen here"
-        asked = stable.workload.replicas
-        ready = sum(each.ready(self.now) for each in groups(stable) if 0 <= each.ordinal < asked)
+        asked = serving.workload.replicas
+        ready = sum(each.ready(self.now) for each in groups(serving) if 0 <= each.ordinal < asked)
         routed = f"; {self.share} of requests go to the new version" if self.is_on and settings(self.d) else ""
         standing = f"{ready} of {asked} groups of {name} are ready{routed}"
         if not ready:
@@ -287,6 +303,14 @@ class Case:
         if ready < asked:
             return f"users, as far as the other groups cannot carry the load: {standing}"
         return f"no user yet: {standing}"
+
+    @property
+    def _serving(self) -> Workload | None:
+        """The LWS that requests go to outside a release: of a pair the inactive side, while only that one serves."""
+        both = self.facts.observation
+        if self.d.paired and not self.is_on and both.canary is not None and not both.undecided and sides.shares(self.d):
+            return both.canary
+        return both.stable
 
     def not_done(self, name: Name, about: str, refs: Iterable[ObjectRef], steps: tuple[str, ...]) -> Link | None:
         """The link as broken, when no controller makes a pending write to one of the objects ``refs``."""

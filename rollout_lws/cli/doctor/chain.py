@@ -27,7 +27,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     found: list[Link | None] = [
         rollout.rollout(case),
         rollout.controller(case),
-        workload.workload(case),
+        *workload.links(case),
         workload.hold(case),
         workload.history(case),
     ]

@@ -73,7 +73,7 @@ class Facts:
 
     @property
     def sides(self) -> tuple[Workload, ...]:
-        """The LWSs that exist: the stable one of the workloadRef, and its canary."""
+        """The LWSs that exist: the stable one of the workloadRef, and its canary; of a pair the active side first."""
         both = (self.observation.stable, self.observation.canary)
         return tuple(each for each in both if each is not None)
 

@@ -70,7 +70,7 @@ def _routing(said: Object) -> set[tuple[str, str]]:
     names = named_in(said)
     found = {(ref.kind, ref.name) for ref in names.refs}
     if names.service:
-        found |= {("Service", names.service), ("Service", canary_service_name(names.service))}
+        found |= {("Service", names.service), ("Service", names.canary_service or canary_service_name(names.service))}
     known = ((spec_of(ref.kind), ref) for ref in names.refs)
     return found | {(ref.kind, written_name(spec, ref.name)) for spec, ref in known if spec is not None}
 

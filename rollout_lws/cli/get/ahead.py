@@ -13,7 +13,9 @@ from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import recorded_capacity, summary
+from rollout_lws.cli.sides import is_settled, sides_of
 from rollout_lws.errors import UsageError
+from rollout_lws.workload.facts import Facts
 
 Object = dict[str, Any]
 
@@ -40,6 +42,9 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     index = action_rules.step_of(shown.rollout)
     if summary(shown.rollout)["state"] != "AwaitingApproval" or shown.stable is None or not 1 <= index <= len(steps):
         return ""
+    sides = sides_of(shown.rollout)
+    if sides is not None and (index == len(steps) or steps[index].promotes):
+        return f"all requests go to {sides.inactive}, which becomes the active side"
     if index == len(steps) or steps[index].promotes:
         return "the stable groups are renewed, all requests end at the new version"
     now, following = steps[index - 1], steps[index]
@@ -49,10 +54,12 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     parts = [f"+{count}" + (f" (+{more * each} GPU)" if each else "") if takes_room(shown) else f"{count} renewed"]
     if not more:
         parts = ["no further group"]
+    if sides is not None:
+        parts = [f"{following.groups} ready group{'s' if following.groups > 1 else ''} of {sides.inactive}"]
     if following.traffic:
         parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
     load = (shown.rollout.get("status") or {}).get("longestStartupSeconds")
-    if more and load:
+    if more and load and sides is None:
         parts.append(f"about {short(float(load))}")
     return ", ".join(parts)
 
@@ -79,6 +86,8 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
         found.append((caller.ours(f"resume {name}"), "goes on"))
     if _fits(action_rules.abort(), rollout):
         found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
+    if shown.canary is not None and is_settled(rollout) and _fits(_start(shown.canary), rollout):
+        found.append((caller.ours(f"start {name}"), _effect_of_start(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
     found += _of_gates(rollout, caller)
@@ -108,8 +117,19 @@ def _fits(judge: action_rules.Judge, rollout: Object) -> bool:
         return False
 
 
+def _start(inactive: Facts) -> action_rules.Judge:
+    return action_rules.start(inactive.workload.version.template_hash)
+
+
+def _effect_of_start(shown: Release) -> str:
+    sides = sides_of(shown.rollout)
+    return f"releases the version of {sides.inactive}" if sides is not None else ""
+
+
 def _effect_of_abort(shown: Release) -> str:
-    status = shown.rollout.get("status") or {}
+    status, sides = shown.rollout.get("status") or {}, sides_of(shown.rollout)
+    if sides is not None:
+        return f"all requests go back to {sides.active}"
     if (status.get("finalising") or {}).get("task") or not takes_room(shown):
         return "groups that are renewed go back to the old version"
     extra = extra_accelerators(shown)

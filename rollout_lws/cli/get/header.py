@@ -12,9 +12,11 @@ from rollout_lws.cli.get.author import author
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
+from rollout_lws.cli.sides import Sides, named, names_served, serves_alone, sides_of
 from rollout_lws.cli.view import age, plain
 from rollout_lws.objects.scaling import weight_text
 from rollout_lws.workload.accelerators import held
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 
 Object = dict[str, Any]
@@ -36,7 +38,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
         *(("Gate", gate) for gate in gates.lines(shown.rollout, now)),
         ("Change", _change(shown, now)),
         ("Users", _users(shown.rollout)),
-        ("Groups", _groups(shown.rollout)),
+        ("Groups", _groups(shown, now)),
         ("GPU", _accelerators(shown, steps)),
         ("Steps", _steps(shown.rollout, steps)),
     ]
@@ -45,12 +47,20 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
 
 def _title(shown: Release) -> str:
     meta, status = shown.rollout["metadata"], shown.rollout.get("status") or {}
-    title = f"{meta['name']}  LeaderWorkerSet/{shown.rollout['spec']['workloadRef']['name']}  ns {meta['namespace']}"
-    if status.get("observedRolloutID"):
+    sides = sides_of(shown.rollout)
+    title = f"{meta['name']}  {_workloads(shown.rollout, sides)}  ns {meta['namespace']}"
+    if status.get("observedRolloutID") and names_served(shown.rollout):
         title += f"   release {status['observedRolloutID']}"
-    if shown.stable is not None:
+    if shown.stable is not None and sides is None:
         title += f"  LWS generation {shown.stable.workload.metadata.generation}"
     return title
+
+
+def _workloads(rollout: Object, sides: Sides | None) -> str:
+    if sides is None:
+        return f"LeaderWorkerSet/{named(rollout)}"
+    roles = [(name, sides.role(name)) for name in (sides.active, sides.inactive)]
+    return " and ".join(f"LeaderWorkerSet/{name}" + (f" ({role})" if role else "") for name, role in roles)
 
 
 def _state(shown: Release, now: datetime) -> str:
@@ -68,8 +78,10 @@ def _state(shown: Release, now: datetime) -> str:
 
 
 def extra_accelerators(shown: Release) -> int:
-    """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none."""
-    if shown.stable is None:
+    """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none, and both sides of
+    a pair are the user's.
+    """
+    if shown.stable is None or sides_of(shown.rollout) is not None:
         return 0
     lws = shown.stable.workload
     beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= lws.replicas]
@@ -87,9 +99,9 @@ def _causes(rollout: Object) -> Iterator[str]:
 
 def _change(shown: Release, now: datetime) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
-    if shown.before is None or shown.stable is None:
+    if shown.before is None or shown.edited is None:
         return ""
-    lws = shown.stable.workload
+    lws = shown.edited.workload
     before, after = shown.before.meaning, lws.version.meaning
     told = changed(before, after)
     by, at = author(lws, before, after)
@@ -110,6 +122,9 @@ _ANSWERS = {
 def _users(rollout: Object) -> str:
     status = rollout.get("status") or {}
     told = status.get("traffic") or {}
+    sides = sides_of(rollout)
+    if sides is not None and not releasing(rollout):
+        return f"all requests go to {sides.active}" if serves_alone(rollout) else ""
     if not releasing(rollout) or not told:
         return ""
     asked, accepted = _weight(told.get("desired")), _weight(told.get("applied"))
@@ -127,9 +142,17 @@ def _weight(known: Object | None) -> str:
     return weight_text(int(found.get("weight") or 0), int(found.get("matches") or 0))
 
 
-def _groups(rollout: Object) -> str:
-    said = summary(rollout)
+def _groups(shown: Release, now: datetime) -> str:
+    if sides_of(shown.rollout) is not None:
+        return "   ".join(_of_side(facts, now) for facts in (shown.stable, shown.canary) if facts is not None)
+    said = summary(shown.rollout)
     return "   ".join(f"{side} {said[side]} ready" for side in ("new", "stable") if said[side])
+
+
+def _of_side(facts: Facts, now: datetime) -> str:
+    asked = facts.workload.replicas
+    ready = sum(group.ready(now) for group in groups(facts) if group.ordinal < asked)
+    return f"{facts.name} {ready}/{asked} ready"
 
 
 def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:

@@ -31,7 +31,7 @@ def release(
 
     ``width`` is the terminal's, None for lines of any length.
     """
-    replicas = shown.stable.workload.replicas if shown.stable is not None else 0
+    replicas = shown.edited.workload.replicas if shown.edited is not None else 0
     steps = planned_steps(shown.rollout, replicas)
     lines = [part for line in header(shown, steps, now) for part in _folded(line, width)]
     rows = tree(shown, now, pods=pods)

@@ -9,7 +9,8 @@ from itertools import groupby
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import releasing
+from rollout_lws.cli.rollouts import condition, releasing
+from rollout_lws.cli.sides import Sides, serves_alone, sides_of
 from rollout_lws.cli.view import age
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
@@ -39,7 +40,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """One version in one LWS. ``asked`` is the number of groups of it that are wanted."""
+    """One version in one LWS. ``asked`` is the number of groups of it that are wanted; ``own`` is the role of groups of
+    this revision, and ``info`` what there is to know of the LWS.
+    """
 
     facts: Facts
     role: str
@@ -48,6 +51,8 @@ class _Band:
     asked: int
     weight: str
     is_new: bool
+    own: str
+    info: str = ""
 
 
 def tree(shown: Release, now: datetime, *, pods: bool = False) -> list[Row]:
@@ -74,6 +79,10 @@ def runs(found: Iterable[Group], now: datetime, *, together: bool = False) -> li
 
 
 def _bands(shown: Release) -> Iterator[_Band]:
+    sides = sides_of(shown.rollout)
+    if sides is not None:
+        yield from _of_sides(shown, sides)
+        return
     new_weight, old_weight = _weights(shown)
     if shown.stable is not None:
         yield from _of_stable(shown, shown.stable, new_weight, old_weight)
@@ -81,8 +90,32 @@ def _bands(shown: Release) -> Iterator[_Band]:
         role = "green" if (shown.rollout["spec"].get("strategy") or {}).get("blueGreen") else "canary"
         found = groups(shown.canary)
         yield _Band(
-            shown.canary, role, _set_revision(shown.canary), found, shown.canary.workload.replicas, new_weight, True
+            shown.canary,
+            role,
+            _set_revision(shown.canary),
+            found,
+            shown.canary.workload.replicas,
+            new_weight,
+            True,
+            "new",
         )
+
+
+def _of_sides(shown: Release, sides: Sides) -> Iterator[_Band]:
+    """Both workloads of a pair. Outside a release neither has a version that is new."""
+    is_on = releasing(shown.rollout)
+    at_rest = ("0%", "100%") if serves_alone(shown.rollout) else ("", "")
+    new_weight, old_weight = _weights(shown) if is_on else at_rest
+    retirable = "may be retired" if condition(shown.rollout, "ReadyToRetire") is not None else ""
+    for facts, weight, is_new, info in (
+        (shown.stable, old_weight, False, ""),
+        (shown.canary, new_weight, is_on, retirable),
+    ):
+        if facts is None:
+            continue
+        own = ("new" if is_new else "old") if is_on else ""
+        role, revision, replicas = sides.role(facts.name), _set_revision(facts), facts.workload.replicas
+        yield _Band(facts, role, revision, groups(facts), replicas, weight, is_new, own, info)
 
 
 def _of_stable(shown: Release, facts: Facts, new_weight: str, old_weight: str) -> Iterator[_Band]:
@@ -94,10 +127,10 @@ def _of_stable(shown: Release, facts: Facts, new_weight: str, old_weight: str) -
     beside = shown.canary is not None
     if old or not new:
         asked = len(old) if new and len(old) < facts.workload.replicas else facts.workload.replicas
-        yield _Band(facts, "stable", known or _set_revision(facts), old, asked, old_weight, False)
+        yield _Band(facts, "stable", known or _set_revision(facts), old, asked, old_weight, False, "old")
     if new:
         weight = "" if beside and old else old_weight if beside else new_weight
-        yield _Band(facts, "new", new[0].revision, new, len(new), weight, True)
+        yield _Band(facts, "new", new[0].revision, new, len(new), weight, True, "new")
 
 
 def _weights(shown: Release) -> tuple[str, str]:
@@ -122,7 +155,7 @@ def _rows(band: _Band, now: datetime, reasons: Reasons, *, pods: bool) -> Iterat
     lws = band.facts.workload
     ready = sum(group.ready(now) for group in band.groups if band.is_new or group.ordinal < lws.replicas)
     created = age(lws.metadata.creation_timestamp, now)
-    info = "terminating" if lws.metadata.terminating else ""
+    info = "terminating" if lws.metadata.terminating else band.info
     yield lws.metadata.name, band.role, band.revision, f"{ready}/{band.asked}", band.weight, created, info
     found = [Run((group,), int(group.ready(now))) for group in band.groups] if pods else runs(band.groups, now)
     if not pods and len(found) > _LINES:
@@ -140,8 +173,13 @@ def _row(run: Run, band: _Band, now: datetime, reasons: Reasons) -> Row:
     said = {reasons.get((band.facts.name, group.index), "") for group in run.groups}
     why = ", ".join(sorted(filter(None, said))) or _trouble(first.leader)
     created = age(first.leader.metadata.creation_timestamp, now)
-    role = "new" if band.is_new else "old" if run.groups[0].revision == band.revision else ""
+    role = band.own if _is_of(run, band) else ""
     return f"  {run.name}", role, first.revision, counted, "", created, _info(run, band, now, why)
+
+
+def _is_of(run: Run, band: _Band) -> bool:
+    """Whether the run has the version of its band; an LWS that was made for one has no other."""
+    return run.groups[0].revision == band.revision or (band.is_new and band.role != "inactive")
 
 
 def _info(run: Run, band: _Band, now: datetime, why: str) -> str:

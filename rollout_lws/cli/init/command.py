@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 
 import click
 import yaml
+from click.core import ParameterSource
 
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.capacity import known
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.init import render
+from rollout_lws.cli.init.pair import propose_pair
 from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.lint.documents import LOOKED_AT
 from rollout_lws.cli.lint.findings import Severity
@@ -30,7 +32,7 @@ from rollout_lws.observe.assume import running
 from rollout_lws.observe.snapshot import Snapshot
 
 _KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leaderworkerset.x-k8s.io")
-_STRATEGIES = {each.flag: each for each in known.STRATEGIES}
+_STRATEGIES = {each.flag: each for each in known.OF_ONE}
 
 
 @click.command("init")
@@ -38,12 +40,14 @@ _STRATEGIES = {each.flag: each for each in known.STRATEGIES}
 @click.option(
     "--strategy", type=click.Choice(list(_STRATEGIES)), default="canary", show_default=True, help="How to release."
 )
+@click.option("--counterpart", metavar="lws/NAME", help="Make a pair: requests move to this LWS of yours, and back.")
 @click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
 @with_target
 def init(
     workload: str,
     strategy: str,
+    counterpart: str | None,
     name: str,
     files: tuple[str, ...],
     target: Target,
@@ -52,10 +56,14 @@ def init(
 
     Manifests go to standard output, warnings to standard error; nothing is applied.
     """
+    given_as = click.get_current_context().get_parameter_source("strategy")
+    if counterpart is not None and given_as is not ParameterSource.DEFAULT:
+        raise click.UsageError("--counterpart is a way of its own to release: leave out --strategy")
     given = tuple(read_manifests(files))
     check_valid(given, Scope(target.api_group))
-    found = _look(target, _name(workload), given)
-    made = propose(found, _name(workload), _STRATEGIES[strategy], name)
+    first, other = _name(workload), _name(counterpart) if counterpart is not None else ""
+    found = _look(target, (first, other) if other else (first,), given)
+    made = propose_pair(found, first, other, name) if other else propose(found, first, _STRATEGIES[strategy], name)
     text = render.documents(made)
     proposed = tuple(yaml.safe_load_all(text))
     refusals = _refusals(found, made, proposed, asked=not files)
@@ -71,16 +79,22 @@ def _name(text: str) -> str:
     return name
 
 
-def _look(target: Target, workload: str, given: tuple[Object, ...]) -> Snapshot:
+def _look(target: Target, workloads: tuple[str, ...], given: tuple[Object, ...]) -> Snapshot:
     if given:
         keys = Keys(target.api_group or DEFAULT_API_GROUP)
         namespace = target.namespace or next(
             (each["metadata"]["namespace"] for each in given if each["metadata"].get("namespace")), "default"
         )
-        return running(overlaid(Snapshot(keys, {}), given, namespace), workload)
+        return _running(overlaid(Snapshot(keys, {}), given, namespace), workloads)
     transport = click.get_current_context().with_resource(Transport.to(target))
     keys = Keys(find_rollouts(transport, target.api_group).group)
-    return running(look(transport, keys, [workload]), workload)
+    return _running(look(transport, keys, workloads), workloads)
+
+
+def _running(found: Snapshot, workloads: tuple[str, ...]) -> Snapshot:
+    for each in workloads:
+        found = running(found, each)
+    return found
 
 
 def _refusals(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], *, asked: bool) -> list[str]:
@@ -118,4 +132,4 @@ def _concerns(live: Object, made: Proposal) -> bool:
     meta, kind = live["metadata"], live["kind"]
     if (meta.get("namespace") or made.namespace) != made.namespace or kind == rollouts().kind:
         return False
-    return bool(kind != LEADER_WORKER_SETS.kind or meta["name"] == made.workload)
+    return bool(kind != LEADER_WORKER_SETS.kind or meta["name"] in made.workloads)

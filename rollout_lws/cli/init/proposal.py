@@ -36,6 +36,9 @@ class Proposal:
     """A Rollout called ``name`` for an LWS, and what else it needs. ``unlisted`` are Services and pools beside those of
     ``routing`` that would select the new version's leaders; ``service`` is a Service to create, None when one exists;
     ``ignored`` are fields that the GitOps tools ``keepers`` must ignore.
+
+    Of a pair, ``counterpart`` is the second LWS, with its number of groups, and ``active_side`` the one to name, ""
+    where the route says it.
     """
 
     name: str
@@ -53,6 +56,14 @@ class Proposal:
     keepers: tuple[str, ...] = ()
     ignored: tuple[Ignored, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    counterpart: str = ""
+    counterpart_replicas: int = 0
+    active_side: str = ""
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Names of the LWSs that it releases."""
+        return (self.workload, self.counterpart) if self.counterpart else (self.workload,)
 
 
 def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:
@@ -84,7 +95,8 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
     )
 
 
-def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
+def not_released(found: Snapshot, lws: Target) -> None:
+    """UsageError, with what to do, for an LWS that a Rollout releases, or that is a canary."""
     name = lws.metadata.name
     rivals = sorted(each.metadata.name for each in found.rollouts_of(name))
     if rivals:
@@ -95,6 +107,11 @@ def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
     canary = lws.metadata.labels.get(found.keys.canary_leader_worker_set)
     if canary:
         raise UsageError(f"LeaderWorkerSet {name} is the canary of a release: name the one it belongs to, lws/{canary}")
+
+
+def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
+    not_released(found, lws)
+    name = lws.metadata.name
     if max(1, lws.replicas) < capacity.least_replicas:
         raise UsageError(
             f"LeaderWorkerSet {name} has {lws.replicas} groups, and in place nothing would serve while one is"

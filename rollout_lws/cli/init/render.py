@@ -33,6 +33,14 @@ def _rollout(made: Proposal) -> Iterator[str]:
     yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
     yield f"    kind: {LEADER_WORKER_SETS.kind}"
     yield f"    name: {_scalar(made.workload)}"
+    if made.counterpart:
+        yield "  counterpartRef:"
+        yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
+        yield f"    kind: {LEADER_WORKER_SETS.kind}"
+        yield f"    name: {_scalar(made.counterpart)}"
+        if made.active_side:
+            yield f"  activeSide: {_scalar(made.active_side)} # gets all requests when this is applied"
+        yield "  touch: RouteOnly # releases write the route alone: you change and scale both workloads"
     yield "  strategy:"
     yield from (f"    {line}" for line in made.capacity.manifest)
     if made.routing.routes:
@@ -52,7 +60,13 @@ def _rollout(made: Proposal) -> Iterator[str]:
 
 def _head(made: Proposal) -> Iterator[str]:
     takes = "".join(f", {count} {name} each" for name, count in made.accelerators.items())
-    other = ", ".join(each.flag for each in known.STRATEGIES if each is not made.capacity)
+    if made.counterpart:
+        sides = f"{made.workload} ({made.replicas} groups) and {made.counterpart} ({made.counterpart_replicas} groups)"
+        yield f"# How requests move between LeaderWorkerSets {sides}."
+        yield f"# {made.capacity.help}"
+        yield "# What a release takes: rollout-lws plan -f FILE"
+        return
+    other = ", ".join(each.flag for each in known.OF_ONE if each is not made.capacity)
     groups = f"{made.replicas} groups of {made.size} pods{takes}"
     yield f"# How new versions of LeaderWorkerSet {made.workload} are released: {groups}."
     yield f"# {made.capacity.help}"
@@ -64,17 +78,23 @@ def _routings(made: Proposal) -> Iterator[str]:
     assert routing.router is not None, "only what routes is rendered"
     grace, (*outer, named) = routing.router.grace_seconds or _GRACE, routing.router.field
     yield "      trafficRoutings:"
-    yield f"        - service: {_scalar(routing.service)} # selects the leaders today"
+    leads = f"leads to {made.workload}" if routing.pair else "selects the leaders today"
+    yield f"        - service: {_scalar(routing.service)} # {leads}"
+    if routing.counterpart_service:
+        yield f"          counterpartService: {_scalar(routing.counterpart_service)} # leads to {made.counterpart}"
     for depth, member in enumerate(outer):
         yield f"{'  ' * depth}          {member}:"
     refers = "InferencePool" if routing.stable_pool else "Service"
-    yield f"{'  ' * len(outer)}          {named}: {_scalar(routing.route)} # refers to the {refers}"
+    refers = f"both {refers}s" if routing.pair else f"the {refers}"
+    yield f"{'  ' * len(outer)}          {named}: {_scalar(routing.route)} # refers to {refers}"
     if routing.stable_pool:
         yield "            inferencePool:"
         yield f"              stable: {_scalar(routing.stable_pool)}"
-        yield f"              canary: {_scalar(routing.canary_pool)} # for the new version's groups"
+        of = f"leads to {made.counterpart}" if routing.pair else "for the new version's groups"
+        yield f"              canary: {_scalar(routing.canary_pool)} # {of}"
     yield f"          gracePeriodSeconds: {grace} # for routers to act on a change"
-    yield f"          drainSeconds: {_DRAIN} # for requests that run on a group that goes: your longest answer"
+    drained = "the side that has lost its share" if routing.pair else "a group that goes"
+    yield f"          drainSeconds: {_DRAIN} # for requests that run on {drained}: your longest answer"
     if made.unlisted:
         what = ", ".join(made.unlisted)
         yield f"          # {what} would select groups of the new version, too, whatever their share."

@@ -36,6 +36,10 @@ class Routing:
     canary_pool: str = ""
     unfit: tuple[str, ...] = ()
     """Why Services that select the leaders are unusable, one sentence each."""
+    pair: bool = False
+    """Whether each side of a pair has a backend of its own: ``service`` or ``stable_pool`` leads to the first one."""
+    counterpart_service: str = ""
+    """Of a pair: the Service of the second side; "" where pools lead to both."""
 
     @property
     def routes(self) -> bool:
@@ -44,7 +48,12 @@ class Routing:
 
     @property
     def ignored(self) -> Iterator[Ignored]:
-        """Fields that a release writes in the user's Service, pools and route; it never modifies an Ingress."""
+        """Fields that a release writes in the user's Service, pools and route; it never modifies an Ingress. Of a pair
+        it writes the route alone.
+        """
+        if self.pair and self.router is not None:
+            yield Ignored(self.router.resource, self.route, tuple(f"/spec/{each}" for each in self.router.members))
+            return
         if self.service:
             yield Ignored(SERVICES, self.service, ("/spec/selector",))
         if self.router is not None and not self.router.copies:
@@ -56,7 +65,7 @@ class Routing:
 
 def find(found: Snapshot, workload: str) -> Routing:
     """The routing of the LWS ``workload``, which must exist."""
-    fit, unfit = _services(found, workload)
+    fit, unfit = services_of(found, workload)
     for router in ROUTERS:
         for service in fit:
             route = _leading(found, router, service)
@@ -69,13 +78,16 @@ def find(found: Snapshot, workload: str) -> Routing:
     return Routing(fit[0] if fit else "", unfit=tuple(unfit))
 
 
-def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
-    """Names of usable Services, sorted, and why others that select the leaders are unusable."""
+def services_of(found: Snapshot, workload: str, other: str = "") -> tuple[list[str], list[str]]:
+    """Names of usable Services, sorted, and why others that select the leaders are unusable. ``other`` is a second
+    workload, whose leaders a usable one does not select even if there are none yet.
+    """
     leaders, lws = leaders_of(found, workload), found.workload(LEADER_WORKER_SETS, workload)
+    leaders |= {name: labels for name, labels in leaders_of(found, other or workload).items() if name == other}
     assert lws is not None, "only called for an LWS that was read"
     fit: list[str] = []
     unfit: list[str] = []
-    for name in _selecting(found, services.SELECTING, leaders[workload]):
+    for name in selecting_leaders(found, services.SELECTING, leaders[workload]):
         live = found.find(SERVICES, name)
         if live is None or made_by_lws(live):
             continue
@@ -86,14 +98,15 @@ def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
 
 def _pools(found: Snapshot, workload: str) -> Iterator[tuple[str, str]]:
     """Each pool that selects the leaders, with its counterpart for the new version, "" without one."""
-    names = _selecting(found, pools.SELECTING, leaders_of(found, workload)[workload])
+    names = selecting_leaders(found, pools.SELECTING, leaders_of(found, workload)[workload])
     for name in names:
         others = [each for each in names if each != name]
         named = copy_name(name, services.NAME_BUDGET)
         yield name, next((each for each in others if each == named), others[0] if len(others) == 1 else "")
 
 
-def _selecting(found: Snapshot, selecting: Selecting, labels: Sequence[Mapping[str, str]]) -> list[str]:
+def selecting_leaders(found: Snapshot, selecting: Selecting, labels: Sequence[Mapping[str, str]]) -> list[str]:
+    """Names of the objects of a kind that select any of these pods, sorted."""
     return sorted(
         live["metadata"]["name"]
         for live in found.plain(selecting.resource)

@@ -77,6 +77,10 @@ class FileSnapshot:
         """Whether a Rollout in the files releases this LeaderWorkerSet."""
         return bool(self.snapshot.rollouts_of(workload))
 
+    def is_held(self, workload: str) -> bool:
+        """Whether a Rollout in the files holds this LeaderWorkerSet: one of a pair writes no workload."""
+        return any(not each.counterpart for each in self.snapshot.rollouts_of(workload))
+
     @cached_property
     def leader_labels(self) -> dict[str, dict[str, str]]:
         """The labels of the first leader of each LeaderWorkerSet, by its name."""

@@ -64,6 +64,7 @@ CODES: dict[str, Code] = {
     ),
     "LWS213": Code(_ERROR, "an autoscaler that would undo a hold", Reason.AUTOSCALER_PROBLEM),
     "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues", Reason.SURGE_UNDER_KUEUE),
+    "LWS215": Code(_ERROR, "a pair whose route does not say which side is active"),
     # Accepted, but a mistake
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
     "LWS302": Code(_WARNING, "no readiness probe on the leader"),
@@ -94,6 +95,7 @@ CODES: dict[str, Code] = {
     "LWS404": Code(_NOTE, "rules that were not asked because of earlier findings"),
     "LWS405": Code(_NOTE, "a gate before traffic of groups that get requests already"),
     "LWS406": Code(_NOTE, "a limit between two edges of the server's histogram"),
+    "LWS407": Code(_NOTE, "the route of a pair, whose weights are the controller's at rest too"),
 }
 CODE_OF: dict[Reason, str] = {each.reason: code for code, each in CODES.items() if each.reason is not None}
 

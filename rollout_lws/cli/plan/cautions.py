@@ -9,7 +9,7 @@ from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import weight_of_step
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.plan import gates
+from rollout_lws.cli.plan import gates, pair
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first, leaders_first
 from rollout_lws.forecast.forecast import much_extra
@@ -34,6 +34,9 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[st
     """
     yield from _state(d, plan)
     found = plan.forecast
+    if d.paired:
+        yield from _of_pair(d, plan)
+        return
     if found is not None:
         yield from _room(d, plan, found)
         yield from _steps(d)
@@ -54,14 +57,27 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[st
     yield from _autoscalers(d)
 
 
+def _of_pair(d: Draft, plan: Plan) -> Iterator[str]:
+    """Those of a release that writes the route alone."""
+    found, workload = plan.forecast, d.edited.workload
+    if plan.sides is not None and found is not None:
+        yield from pair.cautions(d, found, plan.sides)
+        yield from _deadline(d, plan)
+        yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
+    yield from _told(leaders_first(workload, d.version), kueue_ends_first(workload, deadline_seconds(d)))
+    yield from pair.others(d)
+
+
 def _told(*cautions: str | None) -> Iterator[str]:
     return (each for each in cautions if each is not None)
 
 
 def _state(d: Draft, plan: Plan) -> Iterator[str]:
     name = f"rollout/{plan.rollout}"
-    if d.o.rollout.spec.disabled:
-        yield f"{name} is disabled: Target rolls a new version by itself, without these steps, until it is not"
+    if d.o.rollout.spec.disabled and d.paired:
+        yield f"{name} is disabled: requests stay where they are, whatever is applied, until it is not"
+    elif d.o.rollout.spec.disabled:
+        yield f"{name} is disabled: {d.kind} rolls a new version by itself, without these steps, until it is not"
     if d.paused:
         yield f"{name} is paused: a new version waits at its first step until it is not"
     if plan.at == "going back":

@@ -45,9 +45,23 @@ class Part:
     """What its gates of figures need."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The workloads of a pair by their roles before the release, with the groups that each has."""
+
+    active: str
+    active_groups: int
+    inactive: str
+    inactive_groups: int
+
+
 @dataclass(frozen=True)
 class Plan:
-    """The plan of one release. ``parts`` is empty when a release in steps is impossible or not needed."""
+    """The plan of one release. ``parts`` is empty when a release in steps is impossible or not needed.
+
+    Of a pair ``workload`` is the active side, and ``replicas`` are the groups of the inactive one, to which the release
+    moves requests.
+    """
 
     rollout: str
     namespace: str
@@ -73,6 +87,13 @@ class Plan:
     writes: tuple[Planned, ...] = ()
     refusals: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
+    sides: Sides | None = None
+    """The workloads of a pair; None for other plans."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known how long the release takes: that of a pair loads nothing."""
+        return bool(self.loads.seconds) or self.sides is not None
 
     @property
     def gates(self) -> tuple[Demand, ...]:

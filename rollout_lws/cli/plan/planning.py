@@ -13,12 +13,13 @@ from rollout_lws.api.validation import problems
 from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.changes import changed
+from rollout_lws.cli.plan import pair
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.gates import demands
-from rollout_lws.forecast.model import Forecast, Given
+from rollout_lws.forecast.model import Forecast, Given, Row
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
@@ -74,24 +75,27 @@ def make(
     all Services of the namespace by name, ``rate`` requests a second of both versions, None where that is not known.
     """
     before = before or after
-    seen = before.stable or after.stable
-    if seen is None or after.stable is None:
+    if after.stable is None:
         raise LookupError("the LeaderWorkerSet does not exist")
-    d = Draft.of(at_rest(after, seen.workload.version))
+    # The roles of a pair hang on the route, which may change with what is applied.
+    seen = pair.named(before, after.stable.name) or after.stable
+    paired, running = pair.is_pair(after), seen.workload.version
+    d = Draft.of(pair.at_rest(after, before, running) if paired else at_rest(after, running))
     old = stable_version(d) or seen.workload.version
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
-    is_new = old.template_hash != d.version.template_hash
-    found_by = reach(d, services) if style is not None else Reach()
+    is_new = pair.releases(d) if paired else old.template_hash != d.version.template_hash
+    found_by = reach(d, services) if style is not None and not paired else Reach()
     given = Given(
         replicas=d.replicas,
         unavailable=resolved_unavailable(users_strategy(d.stable.workload, d.keys), d.replicas),
         load_seconds=loads.typical,
         min_ready_seconds=d.minimum,
-        unlisted=reached_by_others(d),
+        unlisted=not paired and reached_by_others(d),
         reached=found_by.new,
         rate=rate or 0.0,
+        active=d.stable.workload.replicas if paired else None,
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -110,19 +114,21 @@ def make(
         replicas=d.replicas,
         size=d.version.size,
         strategy=strategy_of_plan(style) if style is not None else None,
-        change=changed(old.meaning, d.version.meaning) or ("the template" if is_new else ""),
+        change=(changed(old.meaning, d.version.meaning) or "the template") if is_new else "",
         at=_at(d),
         given=given,
         engine=d.o.rollout.spec.strategy.source.engine,
         loads=loads,
         now=_now(before, old, d.version),
         requested=_requested(before, old, d.version),
-        afterwards=_times(d.version.accelerators_by_name, d.replicas),
+        afterwards=_of_sides(d, old, found) if paired else _times(d.version.accelerators_by_name, d.replicas),
         parts=_parts(d, found, old) if found else (),
         forecast=found,
         writes=planned(d, found) if found else (),
         refusals=refusals,
+        sides=pair.sides(after),
     )
+    told = (*told, *pair.edited_while_active(before, after))
     zero = (cannot,) if cannot and not refusals else ()
     waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
     return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by, old)))
@@ -159,6 +165,8 @@ def _adopted(before: Observation) -> Verdict | None:
     if before.stable is None or before.stable.leader_set is None:
         return None
     d = Draft.of(before)
+    if d.paired:
+        return pair.hindrance(d)
     return None if d.adopted else adoption.adopt(d).verdict
 
 
@@ -199,9 +207,11 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
     if o.stable is not None:
         for group in groups(o.stable):
             is_new = revision is not None and group.revision != revision
-            yield o.stable, group, new if is_new else old
+            yield o.stable, group, new if is_new and not pair.is_pair(o) else old
     if o.canary is not None:
-        yield from ((o.canary, group, new) for group in groups(o.canary))
+        # Before it is applied, a pair's inactive side runs another version than the new one.
+        version = o.canary.workload.version if pair.is_pair(o) else new
+        yield from ((o.canary, group, version) for group in groups(o.canary))
 
 
 def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
@@ -212,17 +222,29 @@ def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
     for row in found.rows:
         last = row.step is None
         end = replicas if last else row.new if in_place else 0
-        held = [
-            _sum(_times(old, replicas - count), _times(new, count + row.extra))
+        if d.paired:
+            held = [_of_sides(d, running, found, row)]
+        else:
             # The composition changes monotonically, so its ends are the extremes.
-            for count in (renewed, end)
-        ]
+            held = [_sum(_times(old, replicas - count), _times(new, count + row.extra)) for count in (renewed, end)]
         asks = row.step is not None and not is_last_full(d.strategy, row.step)
         pause = d.strategy.steps[row.step - 1].pause.duration if row.step is not None and asks else None
         gates = demands(d.strategy, row.step, row.share) if row.step is not None else ()
-        parts.append(Part(row, replicas - end, most(*held), pause or None, gates))
+        staying = d.stable.workload.replicas if d.paired else replicas - end
+        parts.append(Part(row, staying, most(*held), pause or None, gates))
         renewed = end
     return tuple(parts)
+
+
+def _of_sides(d: Draft, running: Version, found: Forecast | None, row: Row | None = None) -> Amounts:
+    """Accelerators of both workloads of a pair, which stand before, in and after a release; the inactive one has been
+    scaled up by ``row`` (None: the last one) where a step waits for more groups than it has.
+    """
+    rows = found.rows if found is not None else ()
+    until = rows[: rows.index(row) + 1] if row is not None else rows
+    inactive = max(d.replicas, *(each.new for each in until), 0) if d.o.canary is not None else 0
+    active = _times(running.accelerators_by_name, d.stable.workload.replicas)
+    return _sum(active, _times(d.version.accelerators_by_name, inactive))
 
 
 def _times(amounts: Amounts, count: int) -> Amounts:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import gates
-from rollout_lws.cli.plan.model import Amounts, Part, Plan
+from rollout_lws.cli.plan.model import Amounts, Part, Plan, Sides
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
 from rollout_lws.forecast.model import Forecast, Row
@@ -21,7 +21,7 @@ def lines(plan: Plan, width: int = 0) -> list[str]:
     """The whole plan as text; sentences are wrapped at ``width`` columns, 0 does not wrap."""
     told = _header(plan)
     if plan.parts:
-        told += ["", *table(_rows(plan))]
+        told += ["", *table(_rows(plan) if plan.sides is None else _rows_of_pair(plan, plan.sides))]
     if plan.gates:
         told += ["", "Gates need", *_sentences(_gates(plan), width)]
     if plan.writes and not plan.refusals:
@@ -46,9 +46,20 @@ def _sentences(told: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _header(plan: Plan) -> list[str]:
-    place = f"LeaderWorkerSet/{plan.workload}  ns {plan.namespace}"
-    groups = f"{_counted(plan.replicas, 'group')} of {_counted(plan.size, 'pod')}"
-    told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (groups, _how(plan))))}"]
+    pair = plan.sides
+    name = plan.workload if pair is None else f"{pair.active} and {pair.inactive}"
+    place = f"LeaderWorkerSet/{name}  ns {plan.namespace}"
+    groups = "groups" if pair is not None else _counted(plan.replicas, "group")
+    how = f"{groups} of {_counted(plan.size, 'pod')}"
+    told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, _how(plan))))}"]
+    if pair is not None:
+        told.append(
+            _field(
+                "Requests",
+                f"go to {pair.active}, {_counted(pair.active_groups, 'group')}; a release moves them to"
+                f" {pair.inactive}, {_counted(pair.inactive_groups, 'group')}",
+            )
+        )
     told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
     if plan.at:
         told.append(_field("Now at", plan.at + _left(plan)))
@@ -58,11 +69,28 @@ def _header(plan: Plan) -> list[str]:
     for name in plan.peak:
         now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
         told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
-    extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
-    told.append(_field("Model loads", f"{found.loads}, {found.rounds} one after the other, {extra} than today"))
+    told.append(_field("Model loads", _all_loads(found) if pair is None else _loads_of_pair(pair)))
     told.append(_field("Takes", _takes_all(plan)))
     told.append(_field("Disrupts", _disrupts(found)))
+    if pair is not None:
+        told.append(_field("Way back", _way_back(pair)))
     return told
+
+
+def _all_loads(found: Forecast) -> str:
+    extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
+    return f"{found.loads}, {found.rounds} one after the other, {extra} than today"
+
+
+def _loads_of_pair(pair: Sides) -> str:
+    return f"0 by the release: the owner of {pair.inactive} loads its groups"
+
+
+def _way_back(pair: Sides) -> str:
+    return (
+        f"at once until the roles change, by abort; after that by a release of {pair.active} (start), while it has its"
+        " groups"
+    )
 
 
 def _disrupts(found: Forecast) -> str:
@@ -80,8 +108,9 @@ def _left(plan: Plan) -> str:
         return ""
     rows = [part.row for part in plan.parts[here + 1 :]]
     loads, seconds = sum(row.loads for row in rows), sum(row.seconds for row in rows)
-    took = f", about {_time(seconds)}" if plan.loads.seconds else ""
-    return f"; after it {_counted(loads, 'load')}{took}" if rows else ""
+    left = [_counted(loads, "load")] if plan.sides is None else []
+    left += [f"about {_time(seconds)}"] if plan.is_timed else []
+    return f"; after it {', '.join(left)}" if rows else ""
 
 
 def _how(plan: Plan) -> str:
@@ -106,6 +135,8 @@ def _takes_all(plan: Plan) -> str:
         approvals = f", and the time until step{'s' if len(found.approvals) > 1 else ''} {steps}" + (
             " are approved" if len(found.approvals) > 1 else " is approved"
         )
+    if plan.sides is not None:
+        return f"about {_time(found.seconds)} from when the groups of {plan.sides.inactive} are ready{approvals}"
     if not plan.loads.seconds:
         waits = f" and {_time(found.seconds)}" if found.seconds else ""
         known = "how long a group loads is not known here (--load-time says it)"
@@ -140,6 +171,27 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     yield ("after", str(plan.replicas), "0", "0", *after, "", "1.00", "", "1.00", "", "", "")
 
 
+def _rows_of_pair(plan: Plan, pair: Sides) -> Iterator[tuple[str, ...]]:
+    """Table columns: the ready groups of the inactive side that a step waits for, requests, and time."""
+    yield ("STEP", "WAITS FOR", "SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST", "TAKES", "THEN", "WAY BACK")
+    for part in plan.parts:
+        row = part.row
+        mark = "> " if plan.at == _name(row) else ""
+        yield (
+            f"{mark}{row.step or 'promotion'}",
+            f"{row.new} of {plan.replicas}",
+            f"{100 * row.share:.0f}%",
+            _load(row.load_new),
+            _load(row.load_stable),
+            _load(row.peak_load),
+            _takes(plan, row),
+            _then(plan, part),
+            _back(plan, row),
+        )
+    carried = _load(plan.parts[-1].row.load_new)
+    yield ("after", "", "100%", carried, _load(0.0), carried, "", "", f"a release of {pair.active}")
+
+
 def _time(seconds: float) -> str:
     return f"{round(seconds)}s" if seconds < 10 else short(seconds)
 
@@ -163,7 +215,7 @@ def _load(load: float | None) -> str:
 
 
 def _takes(plan: Plan, row: Row) -> str:
-    if plan.loads.seconds or not row.rounds:
+    if plan.is_timed or not row.rounds:
         return _time(row.seconds)
     waits = f" + {_time(row.seconds)}" if row.seconds else ""
     return f"{_counted(row.rounds, 'load')}{waits}"
@@ -212,6 +264,7 @@ def value(plan: Plan) -> dict[str, Any]:
         "rollout": plan.rollout,
         "namespace": plan.namespace,
         "workload": plan.workload,
+        "pair": None if plan.sides is None else _sides(plan.sides),
         "replicas": plan.replicas,
         "size": plan.size,
         "style": plan.strategy.name if plan.strategy else None,
@@ -232,7 +285,7 @@ def value(plan: Plan) -> dict[str, Any]:
             "connectionCuts": found.cuts,
             "fewestReadyGroups": found.ready,
             "peakLoad": round(found.peak_load, 3),
-            "seconds": found.seconds if known else None,
+            "seconds": found.seconds if plan.is_timed else None,
             "approvals": list(found.approvals),
         },
         "steps": [_part(plan, part) for part in plan.parts],
@@ -243,7 +296,7 @@ def value(plan: Plan) -> dict[str, Any]:
 
 
 def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
-    row, known = part.row, bool(plan.loads.seconds)
+    row, known = part.row, plan.is_timed
     return {
         "name": _name(row),
         "step": row.step,
@@ -266,6 +319,13 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
             "seconds": row.back_seconds if known else None,
             "disruptedGroups": row.back_disrupted,
         },
+    }
+
+
+def _sides(pair: Sides) -> Mapping[str, Any]:
+    return {
+        "active": {"name": pair.active, "groups": pair.active_groups},
+        "inactive": {"name": pair.inactive, "groups": pair.inactive_groups},
     }
 
 

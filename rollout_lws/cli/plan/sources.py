@@ -60,7 +60,7 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
             keys = Keys(find_rollouts(transport, target.api_group).group)
         workloads = _workloads(given)
         if name and not workloads:
-            workloads = [fetch_rollout(transport, rollouts(keys.group), name)["spec"]["workloadRef"]["name"]]
+            workloads = _named_by(fetch_rollout(transport, rollouts(keys.group), name))
         found = look(transport, keys, workloads)
     except (NoCluster, Unreachable) as error:
         if given:
@@ -95,7 +95,7 @@ def _chosen(sources: Sources, after: Snapshot, name: str) -> list[Object]:
     if manifests:
         return [each for each in after.plain(resource) if each["metadata"]["name"] in manifests]
     workloads = _workloads(sources.given)
-    chosen = [each for each in after.plain(resource) if each["spec"]["workloadRef"]["name"] in workloads]
+    chosen = [each for each in after.plain(resource) if not set(_named_by(each)).isdisjoint(workloads)]
     if not chosen:
         named = f"releases LeaderWorkerSet {', '.join(workloads)}" if workloads else "is in the files"
         raise UsageError(f"no Rollout {named}: give its manifest with another -f, or make one with rollout-lws init")
@@ -105,30 +105,44 @@ def _chosen(sources: Sources, after: Snapshot, name: str) -> list[Object]:
 def _plan(
     sources: Sources, after: Snapshot, rollout: Object, now: datetime, load_seconds: float | None, rate: float | None
 ) -> Plan:
-    name = rollout["metadata"]["name"]
-    workload = _checked(rollout).spec.workload_ref.name
+    name, spec = rollout["metadata"]["name"], _checked(rollout).spec
+    workload, other = spec.workload_ref.name, spec.counterpart_ref.name if spec.counterpart_ref is not None else ""
+    workloads = [workload, other] if other else [workload]
     told = list(sources.told)
     wrong = wrong_kind(Draft.of(_seen(after, name, now)))
     if wrong is not None:
         raise UsageError(f"rollout/{name} would be refused: {wrong.message}")
-    if after.find(LEADER_WORKER_SETS, workload) is None:
-        where = f"in namespace {sources.namespace}" if sources.asked else "in the files"
-        what = f"LeaderWorkerSet {workload!r}, which is not {where}"
-        raise UsageError(f"rollout/{name} refers to {what}: give its manifest with -f")
-    if not sources.asked:
-        routings = style(rollout).get("trafficRoutings") or [{}]
-        after, made_up = routed(after, routings[0], workload)
-        if made_up:
-            told.append(f"not in the files, and assumed to be there and fit: {', '.join(made_up)}")
-    after = running(after, workload)
+    for each in workloads:
+        if after.find(LEADER_WORKER_SETS, each) is None:
+            where = f"in namespace {sources.namespace}" if sources.asked else "in the files"
+            what = f"LeaderWorkerSet {each!r}, which is not {where}"
+            raise UsageError(f"rollout/{name} refers to {what}: give its manifest with -f")
+    routings = style(rollout).get("trafficRoutings") or [{}]
+
+    def assumed(seen: Snapshot) -> tuple[Snapshot, list[str]]:
+        made_up: list[str] = []
+        if not sources.asked:
+            seen, made_up = routed(seen, routings[0], workload, other, spec.active_side or "")
+        for each in workloads:
+            seen = running(seen, each)
+        return seen, made_up
+
+    after, made_up = assumed(after)
+    if made_up:
+        told.append(f"not in the files, and assumed to be there and fit: {', '.join(made_up)}")
+    known = [each for each in workloads if sources.found.find(LEADER_WORKER_SETS, each) is not None]
     before = after
-    if sources.found.find(LEADER_WORKER_SETS, workload) is not None:
-        others = [each for each in sources.given if each["kind"] != LEADER_WORKER_SETS.kind]
-        before = running(overlaid(sources.found, others, sources.namespace), workload)
-    elif sources.asked:
-        told.append(f"LeaderWorkerSet {workload} does not exist yet: applied, all of it starts as the file says")
+    if known:
+        others = [each for each in sources.given if each["kind"] != LEADER_WORKER_SETS.kind or _new(sources, each)]
+        before, _ = assumed(overlaid(sources.found, others, sources.namespace))
+    if sources.asked:
+        told += [
+            f"LeaderWorkerSet {each} does not exist yet: applied, all of it starts as the file says"
+            for each in workloads
+            if each not in known
+        ]
     stated = [each for each in sources.given if each["metadata"]["name"] == workload and states_partition(each)]
-    if stated:
+    if stated and not other:
         told.append(
             f"the manifest of LeaderWorkerSet {workload} states rollingUpdateConfiguration.partition, by which the"
             " Rollout holds it: each apply lifts the hold until it is put back, and a group or two may restart; leave"
@@ -137,6 +151,11 @@ def _plan(
     services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
     plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services, rate)
     return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))
+
+
+def _new(sources: Sources, lws: Object) -> bool:
+    """Whether the cluster does not have this LWS yet."""
+    return sources.found.find(LEADER_WORKER_SETS, lws["metadata"]["name"]) is None
 
 
 def _seen(found: Snapshot, name: str, now: datetime) -> Observation:
@@ -192,6 +211,13 @@ def _called(manifest: Object) -> str:
 
 
 def _workloads(given: tuple[Object, ...]) -> list[str]:
-    named = [((each.get("spec") or {}).get("workloadRef") or {}).get("name") for each in given if _is_rollout(each)]
+    named = [name for each in given if _is_rollout(each) for name in _named_by(each)]
     applied = [each["metadata"]["name"] for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
-    return list(dict.fromkeys(filter(None, (*named, *applied))))
+    return list(dict.fromkeys((*named, *applied)))
+
+
+def _named_by(rollout: Object) -> list[str]:
+    """Names of the workloads that a Rollout names."""
+    spec = rollout.get("spec") or {}
+    refs = (spec.get(member) or {} for member in ("workloadRef", "counterpartRef"))
+    return [ref["name"] for ref in refs if ref.get("name")]

@@ -41,6 +41,8 @@ _PATCH, _MADE = ("patch",), ("create", "patch", "delete")
 
 def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
     """Writes of a whole successful release from its beginning, without Events."""
+    if d.paired:
+        return (*_own(d), *_weights(d))
     return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
 
 
@@ -99,6 +101,15 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
                 yield Planned(resource, written_name(spec, name), verbs, f"{weights}; {end}")
     for pool in filter(None, (names.stable_pool, names.canary_pool)):
         yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; restored")
+
+
+def _weights(d: Draft) -> Iterator[Planned]:
+    """What a pair's release writes of the user's objects."""
+    names = named(settings(d))
+    for resource, name in resources_of(names) if names is not None else ():
+        if spec_of(resource.kind) is not None:
+            why = "weights of the two sides, which stay, and an annotation that names the active one"
+            yield Planned(resource, name, _PATCH, why)
 
 
 def _autoscalers(d: Draft) -> Iterator[Planned]:

@@ -23,12 +23,24 @@ from rollout_lws.cli.rollouts import (
     summary,
     words,
 )
-from rollout_lws.cli.status.gate import Goal, Pin, Verdict, id_of, id_on, judge, judge_id, not_seen, pin
+from rollout_lws.cli.sides import edited, is_settled, names_served, sides_of
+from rollout_lws.cli.status.gate import (
+    Goal,
+    Pin,
+    Verdict,
+    has_taken_over,
+    id_of,
+    id_on,
+    judge,
+    judge_id,
+    not_seen,
+    pin,
+)
 from rollout_lws.cli.view import moment, plain, sentences
 from rollout_lws.cli.watch.stream import follow, wait_out
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
 
 class GoalParameter(click.ParamType[Goal]):
@@ -90,7 +102,7 @@ def status(
             click.echo(json.dumps({"time": now, **_as_json(seen)}) if output == "jsonl" else f"{now} {line}")
             told = line
         if verdict is not None:
-            _finish(seen, verdict, output)
+            _finish(seen, verdict, output, release)
         rollout = seen
     _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {gate.why_not(rollout)}"), output)
 
@@ -113,6 +125,9 @@ class Gate:
 
     def look(self, rollout: Object) -> Verdict | None:
         """The verdict on this Rollout, None to keep waiting."""
+        if self._pinned is not None and has_taken_over(rollout, self._pinned):
+            # The id in the status may be of a later release.
+            return judge(rollout, self.goal, self._pinned)
         if self._pinned is None or not self._is_about(rollout):
             workload = self._workload(rollout)
             if self.release is not None:
@@ -121,16 +136,19 @@ class Gate:
                     return verdict
                 self._carried = id_on(workload, self.rollouts.group)
                 self._known |= self.release in (self._carried, id_of(rollout))
-            if not self._is_about(rollout):
+            if not self._is_about(rollout) and not self._is_of_pair(rollout, workload):
                 return None
             self._pinned = pin(rollout, workload)
-        return judge(rollout, self.goal, self._pinned, fail_on_capacity=self.fail_on_capacity)
+        verdict = judge(rollout, self.goal, self._pinned, fail_on_capacity=self.fail_on_capacity)
+        if verdict is not None and verdict.warns and self.release is not None:
+            return Verdict(6, "superseded", f"release {self.release} is not the one that serves: {verdict.text}")
+        return verdict
 
     def why_not(self, rollout: Object) -> str:
         """Why there is no verdict on ``rollout`` yet."""
         if self.release is not None and not self._is_about(rollout) and not self._known:
             named = f"carries release {self._carried}" if self._carried else "carries no rollout-id"
-            lws = rollout["spec"]["workloadRef"]["name"]
+            lws = edited(rollout)
             return f"leaderworkerset/{lws} {named}, not {self.release}: has it been applied?"
         if self._pinned is None or not_seen(rollout, self._pinned):
             what = "this version" if self.release is None else f"release {self.release}"
@@ -141,7 +159,7 @@ class Gate:
         """The LWS; once the gate has begun, waits for a server that is busy or unreachable."""
         while True:
             try:
-                workload = fetch_workload(self.transport, rollout)
+                workload = self._fetched(rollout)
             except (ApiError, Unreachable) as error:
                 if not self._begun or (self.deadline is not None and time.monotonic() >= self.deadline):
                     raise
@@ -149,6 +167,21 @@ class Gate:
             else:
                 self._begun = True
                 return workload
+
+    def _fetched(self, rollout: Object) -> Object:
+        """The LWS whose version is waited for: of a pair the active side, if that is the one with the awaited id."""
+        sides = sides_of(rollout)
+        if sides is not None and sides.known and self.release is not None:
+            path = LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], sides.active)
+            active = self.transport.find(path)
+            if active is not None and id_on(active, self.rollouts.group) == self.release:
+                return active
+        return fetch_workload(self.transport, rollout)
+
+    def _is_of_pair(self, rollout: Object, workload: Object) -> bool:
+        """Whether a side of a pair at rest has the awaited id, which the status does not name then."""
+        carried = id_on(workload, self.rollouts.group) == self.release
+        return carried and sides_of(rollout) is not None and is_settled(rollout)
 
     def _is_about(self, rollout: Object) -> bool:
         return self.release is None or id_of(rollout) == self.release
@@ -164,13 +197,16 @@ def _as_json(rollout: Object) -> Object:
 
 
 def _identity(rollout: Object) -> dict[str, str]:
-    meta = rollout["metadata"]
-    return {"namespace": meta["namespace"], "name": meta["name"], "release": id_of(rollout) or "-"}
+    meta, release = rollout["metadata"], id_of(rollout) if names_served(rollout) else ""
+    return {"namespace": meta["namespace"], "name": meta["name"], "release": release or "-"}
 
 
-def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
+def _finish(rollout: Object, verdict: Verdict, output: str, release: str | None = None) -> None:
+    """Prints the end of the wait, for ``release`` if one was asked for, and exits with its code."""
     said = _identity(rollout)
-    if verdict.code:
+    if release is not None and not verdict.code and said["release"] == "-":
+        said["release"] = release
+    if verdict.code or verdict.warns:
         click.echo(f"rollout-lws: {sentences(verdict.text)}", err=True)
     if output == "text":
         place = f"{said['namespace']}/{said['name']}"

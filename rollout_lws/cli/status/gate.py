@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.rollouts import condition, fetch_workload, message, summary
+from rollout_lws.cli.sides import edited, is_settled, serving_hash, sides_of
 from rollout_lws.errors import UsageError
 
 #: Summary states in which no release is in progress.
@@ -41,22 +42,27 @@ class Goal:
 class Pin:
     """The version that a gate waits for: generations of Rollout and LWS, and hash of the LWS's templates, at its start.
 
-    ``workload_uids`` are those of the LWS and of the LWS managed at that time, () when unknown.
+    ``workload_uids`` are those of the LWS and of the LWS managed at that time, () when unknown. ``workload`` is the
+    LWS's name.
     """
 
     rollout_generation: int
     workload_generation: int
     template_hash: str
     workload_uids: tuple[str, ...] = ()
+    workload: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a wait ended: exit ``code``, a machine-stable ``word``, and a message for the user."""
+    """How a wait ended: exit ``code``, a machine-stable ``word``, and a message for the user, who has to read it
+    although the code is 0 if it ``warns``.
+    """
 
     code: int
     word: str
     text: str
+    warns: bool = False
 
 
 def pin(rollout: Object, workload: Object) -> Pin:
@@ -66,6 +72,7 @@ def pin(rollout: Object, workload: Object) -> Pin:
         workload["metadata"].get("generation", 0),
         version_hash(workload),
         (uid, _uid_in_care(rollout)) if uid else (),
+        str(workload["metadata"].get("name") or ""),
     )
 
 
@@ -91,10 +98,13 @@ def is_recreated(rollout: Object, pinned: Pin) -> bool:
 def not_seen(rollout: Object, pinned: Pin) -> bool:
     """Whether the controller has not yet observed the pinned version."""
     status = rollout.get("status") or {}
-    return (
-        int(status.get("observedGeneration") or 0) < pinned.rollout_generation
-        or int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation
-    )
+    if int(status.get("observedGeneration") or 0) < pinned.rollout_generation:
+        return True
+    sides = sides_of(rollout)
+    if sides is not None and (not sides.known or sides.active == pinned.workload):
+        # What the status has observed is the other side, or neither yet.
+        return not sides.known
+    return int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation
 
 
 def has_ended(rollout: Object, pinned: Pin | None) -> bool:
@@ -102,6 +112,12 @@ def has_ended(rollout: Object, pinned: Pin | None) -> bool:
     if summary(rollout)["state"] not in _ENDED:
         return False
     return pinned is None or is_recreated(rollout, pinned) or not not_seen(rollout, pinned)
+
+
+def has_taken_over(rollout: Object, pinned: Pin) -> bool:
+    """Whether the pinned workload of a pair is the active side, so that its release is over but for the clean-up."""
+    sides = sides_of(rollout)
+    return sides is not None and sides.known and sides.active == pinned.workload
 
 
 def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
@@ -137,14 +153,17 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     """None to keep waiting: the controller has not observed the pinned version, or its release is in progress."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if is_recreated(rollout, pinned):
-        lws = rollout["spec"]["workloadRef"]["name"]
+        lws = pinned.workload or edited(rollout)
         return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and recreated")
     if not_seen(rollout, pinned):
-        return None
+        return _undecided(name, rollout)
+    if has_taken_over(rollout, pinned):
+        return _taken_over(name, rollout, goal, pinned)
     seen = status.get("observedTemplateHash")
     if seen and not _of_pinned_spec(status, pinned) and seen != pinned.template_hash:
         return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
-    found = _ended(name, rollout, goal) or _under_way(name, rollout, goal)
+    ended = _ended(name, rollout, goal) if sides_of(rollout) is None else _settled(name, rollout, goal, pinned)
+    found = ended or _under_way(name, rollout, goal)
     if found is None and fail_on_capacity and goal.word != "aborted":
         return _without_room(name, rollout)
     return found
@@ -155,14 +174,55 @@ def _ended(name: str, rollout: Object, goal: Goal) -> Verdict | None:
     status = rollout["status"]
     phase, stable = status.get("phase"), (status.get("stable") or {}).get("templateHash")
     if phase == "Healthy" and stable and stable == status.get("observedTemplateHash"):
-        if goal.word in ("healthy", "step"):
-            return Verdict(0, "healthy", f"rollout/{name} is healthy")
-        return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")
-    if phase == "Aborted":
-        code = 0 if goal.word == "aborted" else 3
-        text = f"rollout/{name} was aborted: apply another version, or start this one again: `rollout-lws retry {name}`"
-        return Verdict(code, "aborted", text)
-    return None
+        return _healthy(name, goal)
+    return _aborted(name, goal) if phase == "Aborted" else None
+
+
+def _aborted(name: str, goal: Goal) -> Verdict:
+    code = 0 if goal.word == "aborted" else 3
+    text = f"rollout/{name} was aborted: apply another version, or start this one again: `rollout-lws retry {name}`"
+    return Verdict(code, "aborted", text)
+
+
+def _undecided(name: str, rollout: Object) -> Verdict | None:
+    """The verdict on a pair whose sides the controller cannot tell apart; None while it has not looked."""
+    sides, stalled = sides_of(rollout), condition(rollout, "Stalled")
+    if sides is None or sides.known or stalled is None:
+        return None
+    return Verdict(3, "stalled", f"rollout/{name} is stalled: {stalled.get('message') or message(rollout)}")
+
+
+def _taken_over(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
+    """The verdict once the pinned workload of a pair has all requests; None until its release is cleaned up."""
+    status = rollout["status"]
+    if (status.get("stable") or {}).get("templateHash") != pinned.template_hash:
+        return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
+    if status.get("phase") == "Progressing" and status.get("finalising"):
+        return None
+    return _healthy(name, goal)
+
+
+def _settled(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
+    """The verdict on a pair at rest, whose inactive side may have a version that is not to be released."""
+    sides = sides_of(rollout)
+    if rollout["status"].get("phase") == "Aborted":
+        return _aborted(name, goal)
+    if sides is None or not is_settled(rollout):
+        return None
+    found = _healthy(name, goal)
+    if found.code or pinned.template_hash == serving_hash(rollout):
+        return found
+    text = (
+        f"rollout/{name} is healthy and {sides.active} has all requests: the version of {sides.inactive} is released"
+        f" by `rollout-lws start {name}` only"
+    )
+    return Verdict(0, found.word, text, warns=True)
+
+
+def _healthy(name: str, goal: Goal) -> Verdict:
+    if goal.word in ("healthy", "step"):
+        return Verdict(0, "healthy", f"rollout/{name} is healthy")
+    return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")
 
 
 def _under_way(name: str, rollout: Object, goal: Goal) -> Verdict | None:

@@ -13,6 +13,7 @@ from typing import Any
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
+from rollout_lws.cli.sides import sides_of
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.rollout.reasons import Ending
@@ -134,6 +135,8 @@ def revision(obj: Object) -> str:
 
 def _detachment(group: str, rollout: Object, lws: Object | None, revisions: Revisions) -> Detachment:
     made, status = _bare(group, rollout), rollout.get("status") or {}
+    if sides_of(rollout) is not None:
+        return replace(made, outlook=_of_pair(rollout))
     if lws is None:
         return replace(made, outlook=f"leaderworkerset/{made.workload} does not exist; nothing rolls")
     stable = status.get("stable") or {}
@@ -165,6 +168,20 @@ def _detachment(group: str, rollout: Object, lws: Object | None, revisions: Revi
     elif roll is None:
         said.append("nothing rolls")
     return replace(made, outlook="; ".join(said), roll=roll)
+
+
+def _of_pair(rollout: Object) -> str:
+    """What happens when the Rollout of a pair is deleted, whose workloads it has never written."""
+    sides, status = sides_of(rollout), rollout.get("status") or {}
+    assert sides is not None, "it is a pair"
+    said = []
+    if releasing(rollout) and status.get("stable"):
+        finished = (status.get("finalising") or {}).get("reason") in _FINISHED_FIRST
+        state = summary(rollout)["state"] or "on"
+        back = f"its release ({state}) goes back to leaderworkerset/{sides.active} first"
+        said.append("its hand-over is finished first" if finished else back)
+    both = f"leaderworkerset/{sides.active} and leaderworkerset/{sides.inactive} are left as they are"
+    return "; ".join([*said, f"{both}, and so are the weights of their route; nothing rolls"])
 
 
 def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:

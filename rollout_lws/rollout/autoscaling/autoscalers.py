@@ -29,6 +29,9 @@ _ADVICE = (
 
 def watched(d: Draft) -> tuple[Resource, ...]:
     """The kind to watch while a version is pending, a release is in progress, or something may still be held."""
+    if d.paired:
+        # Their workloads are scaled by others, before, in and after a release.
+        return ()
     if _version_waits(d) or d.status.phase == Phase.PROGRESSING or d.status.autoscalers is not None:
         return (HORIZONTAL_POD_AUTOSCALERS,)
     return ()
@@ -74,6 +77,8 @@ def expect_leftovers(d: Draft) -> Draft:
 
 def follow(d: Draft) -> Draft:
     """Holds autoscalers during a release at the current number of groups; restores them if none is on or pending."""
+    if d.paired:
+        return d
     if d.status.phase != Phase.PROGRESSING:
         # No group must be removed between two consecutive releases either.
         if not (_version_waits(d) and d.verdict is not None and d.verdict.condition != "Stalled"):

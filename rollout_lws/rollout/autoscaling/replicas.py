@@ -107,7 +107,7 @@ def scale(d: Draft) -> Draft | None:
 
 def follow(d: Draft) -> Draft:
     """Tells in the status what was asked and what waits; without ``spec.replicas`` nothing."""
-    if d.o.rollout.spec.replicas is None:
+    if d.o.rollout.spec.replicas is None or d.paired:
         return forget(d)
     if d.o.stable is None or not d.adopted:
         return d
@@ -140,7 +140,12 @@ def told(d: Draft) -> Told:
 
 def _may_scale(d: Draft) -> bool:
     rollout = d.o.rollout
-    if rollout.spec.replicas is None or rollout.metadata.deletion_timestamp is not None or rollout.spec.disabled:
+    if (
+        d.paired
+        or rollout.spec.replicas is None
+        or rollout.metadata.deletion_timestamp is not None
+        or rollout.spec.disabled
+    ):
         return False
     return d.o.stable is not None and d.adopted and not d.stable.workload.metadata.terminating
 

@@ -69,7 +69,7 @@ def _loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
         return d, Waiting(Reason.PREPARING, SummaryState.LOADING, result.message)
     if capacity is not None:
         return d, Waiting(*capacity)
-    told = result.message or ready_of(step.batch)
+    told = result.message or ready_of(d, step.batch)
     return d, Waiting(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
 
 
@@ -90,8 +90,10 @@ def _failure(d: Draft, step: CurrentStep, capacity: CapacityWait | None) -> Fail
     return Failed(*late, WHEN_READY) if late is not None else None
 
 
-def ready_of(judged: Batch) -> str:
+def ready_of(d: Draft, judged: Batch) -> str:
     """How many groups of the batch are ready, or leave."""
+    if judged.ready > judged.wanted and d.paired:
+        return f"{judged.ready} groups of the new version ready, and {judged.wanted} asked for"
     if judged.ready > judged.wanted:
         return f"{judged.ready - judged.wanted} groups of the new version go: the step asks for {judged.wanted}"
     return f"{judged.ready} of {judged.wanted} groups of the new version ready"

@@ -37,7 +37,7 @@ def _routed(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
         d = d.set_step(routed_at=d.now, paused_at=d.now)
         # An approval that another writer recorded before this moment does not count.
         d = d.set_sub(current_step_state=StepState.STEP_PAUSED)
-        d = d.event(EventReason.BATCH_READY, and_requests(d, f"step {step.index}: {ready_of(step.batch)}"))
+        d = d.event(EventReason.BATCH_READY, and_requests(d, f"step {step.index}: {ready_of(d, step.batch)}"))
     return d, PASSED
 
 

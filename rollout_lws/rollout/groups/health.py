@@ -44,7 +44,7 @@ NAMED_GROUPS = 10
 def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The problems of the groups that the release waits for now."""
     stable, promotes = d.status.stable, isinstance(d.state, Promoting)
-    if d.status.finalising is not None and d.o.stable is not None and stable is not None:
+    if d.status.finalising is not None and not d.paired and d.o.stable is not None and stable is not None:
         found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
         if found or not promotes or not d.capacity.full_set:
             return found

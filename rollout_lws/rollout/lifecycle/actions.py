@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import TypeAlias, assert_never
 
 from rollout_lws.api import (
+    AbortedRecord,
     ActionType,
     GateRecord,
     GateResult,
@@ -30,8 +31,14 @@ from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_p
 from rollout_lws.rollout.reasons import Ending, EventReason, Outcome, Reason
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.rollout.step_plan import next_index
+from rollout_lws.workload.revisions import target_revision
 
 PROMOTED_ALREADY = "already promoted: undo it by applying the template of the version before"
+
+
+def promoted_already(d: Draft) -> str:
+    """Why a version that is stable by now cannot be aborted, and what to do instead."""
+    return f"already promoted: to go back to {d.other_name}: {d.command('start')}" if d.paired else PROMOTED_ALREADY
 
 
 class Handled(Enum):
@@ -160,7 +167,8 @@ def _refuse_late_jump(d: Draft) -> Draft:
     d = d.set_sub(next_step_index=-1)
     match d.state:
         case Idle() | InSteps() | Detaching():
-            why = f"no release is in its steps; to release the version before: {d.command('undo')}"
+            verb = "start" if d.paired else "undo"
+            why = f"no release is in its steps; to release the version before: {d.command(verb)}"
         case Promoting(Ending.SUCCESS):
             why = f"the release is being promoted; to go back: {d.command('abort')}"
         case Promoting() | RollingBack() | CleaningUp():
@@ -171,11 +179,13 @@ def _refuse_late_jump(d: Draft) -> Draft:
 
 
 def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
+    if d.paired and d.status.phase != Phase.PROGRESSING and d.pending:
+        return _not_wanted(d, request), Handled.DONE
     if d.status.phase != Phase.PROGRESSING or d.o.stable is None:
         return d, Refused("no release is on")
     ending = ending_of(d.state)
     if d.state == CleaningUp(Ending.SUCCESS):
-        return d, Refused(PROMOTED_ALREADY)
+        return d, Refused(promoted_already(d))
     if d.state == CleaningUp(Ending.CONTINUOUS):
         return d, Refused(
             "the release is going back already, because another version was applied: restore the stable template, or"
@@ -186,7 +196,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         return d.persist_first(), Handled.DONE
     if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):
         return d, Refused("the release is going back already")
-    if d.replicas == 0:
+    if d.replicas == 0 and not d.paired:
         return d, Refused(f"the {d.kind} has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
     if d.hold is HoldState.RELEASED:
         return d, _rolls_by_itself(d)
@@ -211,7 +221,42 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     if d.status.finalising is not None:
         # The rollback is not finished.
         return d, Handled.LATER
-    return d.set(aborted=None, phase=Phase.HEALTHY), Handled.DONE
+    return _wanted_again(d), Handled.DONE
+
+
+def _wanted_again(d: Draft) -> Draft:
+    """Has the version of the template released, whatever came of it before."""
+    d = d.set(aborted=None, phase=Phase.HEALTHY)
+    return d.set(start_requested=True) if d.paired else d
+
+
+def _start(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
+    if not d.paired:
+        return d, Refused(
+            "a release starts when another template is applied; only that of a pair is started by request"
+        )
+    if d.status.phase == Phase.PROGRESSING:
+        return d, Refused("a release is on already")
+    if d.o.canary is None:
+        return d, Refused("the other workload of the pair does not exist: create it")
+    if d.asks_for_stable:
+        return d, Refused(f"{d.edited.name} has the version that {d.name} runs: apply another one to it")
+    return _wanted_again(d), Handled.DONE
+
+
+def _not_wanted(d: Draft, request: RequestedAction) -> Draft:
+    """Gives up the version of a pair's inactive side, whose release has not begun."""
+    d = d.set(start_requested=None)
+    why = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
+    record = AbortedRecord(
+        template_hash=d.version.template_hash,
+        revision=target_revision(d.edited),
+        release_id=d.release_id,
+        at=d.now,
+        reason=why,
+        message=why,
+    )
+    return d.set(aborted=record) if d.pending else d
 
 
 def _passed_gates(d: Draft) -> tuple[GateRecord, ...]:
@@ -268,6 +313,7 @@ _HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], tuple[Draft, Answ
     ActionType.PAUSE: _pause,
     ActionType.RESUME: _resume,
     ActionType.SKIP_GATE: _skip_gate,
+    ActionType.START: _start,
 }
 
 

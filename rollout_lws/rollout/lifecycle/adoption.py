@@ -36,6 +36,7 @@ from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
 from rollout_lws.targets.version import Version
 from rollout_lws.traffic.split import ALL_STABLE
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import HOLD, hold, hold_record
 from rollout_lws.workload.revisions import (
@@ -194,7 +195,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
         phase=Phase.HEALTHY,
         stable=StableRecord(template_hash=stable.template_hash, revision=revision, workload_uid=lws.metadata.uid),
         aborted=_aborted_mark(d),
-        **_AT_REST,
+        **AT_REST,
     )
     d = d.begin_sub(
         stable_revision=revision,
@@ -212,7 +213,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
 
 _FRESH = RolloutStatus()
 #: All fields of a release or of an earlier LWS, at their empty values.
-_AT_REST: dict[str, Any] = {
+AT_REST: dict[str, Any] = {
     name: getattr(_FRESH, name)
     for name in (
         "capacity",
@@ -252,9 +253,12 @@ def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
     return d
 
 
-def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
-    """Gives the verdict while LWS has not acted on the object, outside of a release, which has its own deadlines."""
-    name, namespace = d.stable.name, d.stable.workload.metadata.namespace
+def waits_for_lws(d: Draft, state: SummaryState, waited: Facts | None = None) -> Draft:
+    """Gives the verdict while LWS has not acted on an object, by default the stable one. Only outside of a release,
+    which has its own deadlines.
+    """
+    workload = (waited or d.stable).workload
+    name, namespace = workload.metadata.name, workload.metadata.namespace
     last = d.status.verdict
     since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None
     until = d.yet_to_come(since, SILENCE_SECONDS) if since is not None else None
@@ -262,7 +266,7 @@ def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
         return d.stalled(
             Reason.LWS_UNRESPONSIVE,
             f"the {d.kind} controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
-            f" {d.stable.workload.look_at_controller}. If it is, the Events of {name} say why: kubectl describe"
+            f" {workload.look_at_controller}. If it is, the Events of {name} say why: kubectl describe"
             f" {d.kind.lower()} {name} -n {namespace}",
         )
     d = d.wake(until).brief_until(applied_lately(d))

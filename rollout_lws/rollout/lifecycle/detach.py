@@ -17,11 +17,12 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.scaling import partition_update
-from rollout_lws.rollout.lifecycle import finalize, native_rollout
+from rollout_lws.rollout.lifecycle import finalize, handing_over, native_rollout
 from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
-from rollout_lws.rollout.routing import route, selector_pinning
+from rollout_lws.rollout.routing import route, selector_pinning, sides
+from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
 from rollout_lws.workload.hold import give_back, hold_record
 from rollout_lws.workload.revisions import current_revision, target_revision
@@ -38,9 +39,12 @@ def leave(d: Draft, ending: Ending) -> Draft:
     """Ends the release, restores the objects and drops the finalizer. Always gives a verdict."""
     if not _is_kept(d):
         return _gone(d, ending)
-    if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
-        d = native_rollout.record_what_runs(d)
-        if isinstance(d.state, InSteps):
+    known = not d.paired or (not d.o.undecided and (d.adopted or handing_over.have_turned(d)))
+    if known and d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
+        d = d if d.paired else native_rollout.record_what_runs(d)
+        # A pair's sides both stand, so that it goes back at once, even while it hands over.
+        hands_over = d.paired and isinstance(d.state, Promoting) and not handing_over.have_turned(d)
+        if isinstance(d.state, InSteps) or hands_over:
             d = begin_rollback(d, ending, "the Rollout is leaving")
         elif d.state == CleaningUp(Ending.CONTINUOUS):
             d = d.enter(CleaningUp(ending))
@@ -49,18 +53,23 @@ def leave(d: Draft, ending: Ending) -> Draft:
             d = _leave_as_it_is(d, ending)
         if d.status.finalising is not None:
             return _leaving(d, ending, d.verdict.message if d.verdict else "")
-    elif d.o.canary is not None or d.o.batch_release is not None:
+    elif d.made is not None or d.o.batch_release is not None:
         waiting = keeps_canary(d)
         if waiting:
             return _leaving(d, ending, waiting)
-        d, emptied = route.withdraw(d)
+        d, emptied = (d, DONE) if d.paired else route.withdraw(d)
         if not emptied.done:
             return _leaving(d, ending, emptied.message)
-        result = remove(d.o.canary, d.keys)
+        result = remove(d.made, d.keys)
         d = d.take(result)
         if result.done and d.o.batch_release is not None:
             d = d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, result.message or "removing the BatchRelease")
+    if d.paired and known and sides.is_on_record(d):
+        # The entry that tells which side is active goes: until then the weights say so.
+        d, rested = sides.rest(d, "the Rollout is leaving")
+        if not rested.done:
+            return _leaving(d, ending, rested.message)
     d, restored = selector_pinning.restore(d)
     if restored.needs_person:
         d = d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
@@ -76,6 +85,8 @@ def leave(d: Draft, ending: Ending) -> Draft:
 
 def _waits_in_vain(d: Draft) -> bool:
     """True if the rest of the release waits for groups that will hardly become ready."""
+    if d.paired:
+        return False
     told = d.verdict
     in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
     if d.o.canary is not None and partition_update(d).beside:
@@ -162,6 +173,9 @@ def _gone(d: Draft, ending: Ending) -> Draft:
     d = d.set(
         phase=Phase.DISABLED,
         stable=None,
+        active=None,
+        inactive_hash=None,
+        start_requested=None,
         finalising=None,
         capacity=None,
         step=None,
@@ -179,4 +193,6 @@ def _gone(d: Draft, ending: Ending) -> Draft:
         message = f"disabled; {d.called} stays held: {lws.metadata.annotations[d.keys.held]}"
     else:
         message = f"disabled: the {d.kind} rolls by its own strategy"
+    if d.paired:
+        message = "disabled: requests stay where they are"
     return d.ready(Reason.DISABLED, SummaryState.DISABLED, message)

@@ -15,12 +15,12 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups import volume_claims
 from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
 from rollout_lws.rollout.history import record_outcome
-from rollout_lws.rollout.lifecycle import idle
+from rollout_lws.rollout.lifecycle import handing_over, idle
 from rollout_lws.rollout.lifecycle.promote import promote
 from rollout_lws.rollout.lifecycle.rollback import roll_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
-from rollout_lws.rollout.routing import route, selector_pinning
+from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, task_of
 from rollout_lws.workload.groups import groups
@@ -35,9 +35,10 @@ def run(d: Draft) -> Draft:
     while not d.concluded:
         match d.state:
             case Promoting():
-                d = promote(d)
+                d = handing_over.hand_over(d) if d.paired else promote(d)
             case RollingBack() as state:
-                d = roll_back(_on_record(d, state), state)
+                d = _on_record(d, state)
+                d = d.enter(CleaningUp(state.ending)) if d.paired else roll_back(d, state)
             case CleaningUp(ending):
                 d = clean_up(d, ending)
             case Idle() | InSteps() | Detaching():
@@ -66,7 +67,9 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
         if late is not None:
             return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}", goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
-    d, emptied = route.withdraw(d)
+    # The sides of a pair have changed their roles by then, and the requests are where they stay.
+    stay = d.paired and ending is Ending.SUCCESS and sides.have_turned(d)
+    d, emptied = (d, Routed(True)) if stay else route.withdraw(d)
     if not emptied.done:
         d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
         if emptied.timed:
@@ -78,13 +81,13 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     d = volume_claims.told_of_canary(d)
-    result = remove(d.o.canary, d.keys)
+    result = remove(d.made, d.keys)
     d = d.take(result)
     record = d.o.batch_release
     unreached = restored = Routed(False, result.message)
     if result.done:
         d, unreached = selector_pinning.await_unreached(d)
-        d, restored = selector_pinning.restore(d) if unreached.done else (route.stay_pinned(d), unreached)
+        d, restored = _restored(d) if unreached.done else (route.stay_pinned(d), unreached)
     if unreached.done and record is not None:
         d = d.write(dismiss(record, d.keys))
     # The next release creates a BatchRelease of the same name, so this one must be gone.
@@ -93,7 +96,7 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
         if d.writes:
             d = d.persist_later(brief=True)
         else:
-            d = d.brief_until(scaled_lately(d, d.o.canary.workload) if d.o.canary is not None else None)
+            d = d.brief_until(scaled_lately(d, d.made.workload) if d.made is not None else None)
         told = unreached.message or "removing what was made for the release"
         if unreached.needs_person:
             return d.stalled(Reason.POD_STUCK_TERMINATING, told)
@@ -101,12 +104,16 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
     return _end(d, ending)
 
 
+def _restored(d: Draft) -> tuple[Draft, Routed]:
+    return sides.rest(d, "the release is over") if d.paired else selector_pinning.restore(d)
+
+
 def keeps_canary(d: Draft) -> str:
     """Why the canary must stay, "" if it may go: the controller never deletes the last version that serves.
 
     A canary that the user deletes goes: the user has seen this message, or means it.
     """
-    canary, stable = d.o.canary, d.o.stable
+    canary, stable = d.made, d.o.stable
     if canary is None or stable is None or canary.workload.metadata.terminating or stable.workload.metadata.terminating:
         return ""
     if d.replicas == 0 or any(group.ready(d.now) for group in groups(stable)):
@@ -150,6 +157,7 @@ def _end(d: Draft, ending: Ending) -> Draft:
         finalising_step=FinalisingStep.END,
         last_update_time=d.now.replace(microsecond=0),
     )
+    d = d.set(start_requested=None)
     release = d.status.observed_rollout_id
     if ending in (Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY):
         d = d.set(aborted=None)
@@ -170,6 +178,9 @@ def _end(d: Draft, ending: Ending) -> Draft:
 
 def _mark_aborted(d: Draft, record: AbortedRecord | None) -> Draft:
     """Annotates the LWS with the aborted version too, for a recreated Rollout."""
+    if d.paired:
+        # No release writes the workloads. Of a recreated Rollout the version is the inactive one.
+        return d
     meta = d.stable.workload.metadata
     text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
     if meta.annotations.get(d.keys.aborted) == text:

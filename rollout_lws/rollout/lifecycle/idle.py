@@ -64,7 +64,7 @@ def settle(d: Draft) -> Draft:
     if d.replicas == 0:
         return _at_zero(d)
     if _is_aborted(d):
-        return stays_aborted(_judged(_known_as_aborted(d)).set(phase=Phase.ABORTED))
+        return stays_aborted(judged(_known_as_aborted(d)).set(phase=Phase.ABORTED))
     refusal = cannot_release(d)
     if refusal:
         return refuse(d, refusal)
@@ -79,7 +79,7 @@ def settle(d: Draft) -> Draft:
     if unlisted is not None:
         d = d.wake(unlisted.until).brief_until(applied_lately(d))
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, unlisted.message)
-    return _start(d)
+    return start(d)
 
 
 def _is_aborted(d: Draft) -> bool:
@@ -117,7 +117,7 @@ def refuse(d: Draft, refusal: Refusal) -> Draft:
         d = d.event(
             EventReason.RELEASE_REFUSED, f"the new version waits: {refusal.message}", warning=True, about=d.kind
         )
-    d = _judged(d)
+    d = judged(d)
     return d.refuse(refusal)
 
 
@@ -129,7 +129,7 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
             f"{d.kind} calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
             " nothing is released",
         )
-    d = _judged(d)
+    d = judged(d)
     d = d.set(phase=Phase.HEALTHY)
     d = d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
     d = drop_surplus(d)
@@ -147,7 +147,7 @@ def rests(d: Draft) -> Draft:
 
 def _at_zero(d: Draft) -> Draft:
     """Without groups a change takes effect by itself: it becomes stable, unless it is the aborted version."""
-    d = _judged(d)
+    d = judged(d)
     if _is_aborted(d):
         return _known_as_aborted(d).stalled(
             Reason.SCALED_TO_ZERO,
@@ -163,7 +163,8 @@ def _at_zero(d: Draft) -> Draft:
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 
-def _judged(d: Draft) -> Draft:
+def judged(d: Draft) -> Draft:
+    """Records that the version of the template was judged."""
     return d.set(
         observed_template_hash=d.version.template_hash,
         observed_rollout_id=d.release_id,
@@ -172,11 +173,12 @@ def _judged(d: Draft) -> Draft:
 
 
 def _generation(d: Draft) -> int:
-    return d.stable.workload.metadata.generation
+    return d.edited.workload.metadata.generation
 
 
-def _start(d: Draft) -> Draft:
-    revision = target_revision(d.stable)
+def start(d: Draft) -> Draft:
+    """Begins the release of the pending version."""
+    revision = target_revision(d.edited)
     reused = d.status.observed_rollout_id == d.release_id and d.status.observed_template_hash not in (
         None,
         "",
@@ -184,7 +186,7 @@ def _start(d: Draft) -> Draft:
     )
     d = d.confirm_leader_set("the revision that is released")
     d = store_version(d, d.version, revision)
-    d = _judged(d)
+    d = judged(d)
     d = d.set(
         phase=Phase.PROGRESSING,
         capacity=d.strategy.made_by,

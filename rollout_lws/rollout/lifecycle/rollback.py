@@ -25,7 +25,7 @@ def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
     the LWS was not held.
     """
     d = record_ending(d, ending, why)
-    takes_back = d.capacity.steps_open_windows or (d.o.stable is not None and past_stable(d))
+    takes_back = d.capacity.steps_open_windows or (d.o.stable is not None and not d.paired and past_stable(d))
     return d.enter(RollingBack(ending, promotion=False) if takes_back else CleaningUp(ending))
 
 

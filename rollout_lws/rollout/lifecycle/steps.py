@@ -20,7 +20,7 @@ from rollout_lws.rollout.gates.capacity import ready_without_restarting, step_ba
 from rollout_lws.rollout.gates.telling import waits
 from rollout_lws.rollout.groups.crash_loops import await_quiet, remember_leaders
 from rollout_lws.rollout.groups.scaling import close_window, leaving, scale_new
-from rollout_lws.rollout.lifecycle import actions, finalize
+from rollout_lws.rollout.lifecycle import actions, finalize, handing_over
 from rollout_lws.rollout.lifecycle.actions import stays_paused
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
@@ -39,25 +39,18 @@ from rollout_lws.workload.revisions import observed, target_revision
 
 def run(d: Draft) -> Draft:
     """One pass over a release in its steps; always gives a verdict."""
+    over = handing_over.no_release(d)
+    if over:
+        return finalize.run(begin_rollback(d, Ending.ROLLBACK, over))
     if isinstance(d.intent, Abort):
         return finalize.run(begin_rollback(d, Ending.ABORTED, d.intent.reason))
     if d.asks_for_stable:
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, "stable's template was restored"))
     if d.version.template_hash != d.status.observed_template_hash:
         return finalize.run(begin_rollback(d, Ending.CONTINUOUS, "another version was applied"))
-    if d.replicas == 0 and carries(d) and not d.capacity.one_workload:
-        d, _ = route.keep(d)
-        return d.stalled(
-            Reason.SCALED_TO_ZERO,
-            f"{d.stable.called} has 0 groups, and its canary carries requests: it keeps"
-            " serving until there are groups again: scale up",
-        )
-    if d.replicas == 0:
-        d = at_zero(d)
-        return d if d.concluded else finalize.run(d)
-    if all_went_over(d):
-        # The LWS was scaled to zero and up again, or rolled natively, while no controller ran.
-        return finalize.run(follow_groups(d))
+    ended = None if d.paired else _over(d)
+    if ended is not None:
+        return ended
     d = _follow_release(d)
     ends = surge_under_kueue(d)
     if ends is not None:
@@ -87,12 +80,31 @@ def run(d: Draft) -> Draft:
     return batch_release.begin(_advance(d))
 
 
+def _over(d: Draft) -> Draft | None:
+    """Gives a verdict if the stable LWS has no groups, or none at the stable version any more; else None."""
+    if d.replicas == 0 and carries(d) and not d.capacity.one_workload:
+        d, _ = route.keep(d)
+        return d.stalled(
+            Reason.SCALED_TO_ZERO,
+            f"{d.stable.called} has 0 groups, and its canary carries requests: it keeps"
+            " serving until there are groups again: scale up",
+        )
+    if d.replicas == 0:
+        d = at_zero(d)
+        return d if d.concluded else finalize.run(d)
+    if all_went_over(d):
+        # The LWS was scaled to zero and up again, or rolled natively, while no controller ran.
+        return finalize.run(follow_groups(d))
+    return None
+
+
 def _follow_release(d: Draft) -> Draft:
     """Records a new ID or generation of an unchanged template; that starts no release."""
-    d = d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.workload.metadata.generation)
-    d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.workload.metadata.generation)
-    revision = target_revision(d.stable)
-    if observed(d.stable) and revision != d.sub.new_revision:
+    generation = d.edited.workload.metadata.generation
+    d = d.set(observed_rollout_id=d.release_id, observed_workload_generation=generation)
+    d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=generation)
+    revision = target_revision(d.edited)
+    if observed(d.edited) and revision != d.sub.new_revision:
         # A different LWS version names the revision differently, or the sub-status was wiped.
         d = d.confirm_leader_set("the revision that is released")
         d = d.set_sub(new_revision=revision, stable_revision=d.stable_revision)
@@ -107,7 +119,7 @@ def _without_record(d: Draft, record: BatchRelease) -> Draft:
         d, withdrawn = route.withdraw(d)
         if not withdrawn.done:
             return d
-    result = remove(d.o.canary, d.keys)
+    result = remove(d.made, d.keys)
     d = d.take(result)
     return d.write(dismiss(record, d.keys)) if result.done else d
 
@@ -120,7 +132,8 @@ def _edited_plan(d: Draft) -> Draft:
     standing = d.capacity.standing(d.new_groups, d.o.canary)
     target = resumed_index(d.strategy, index, standing, d.replicas)
     d = d.set_sub(rollout_hash=asked)
-    if target != index or wanted_groups(d.strategy, target, d.replicas) != standing:
+    other_groups = not d.paired and wanted_groups(d.strategy, target, d.replicas) != standing
+    if target != index or other_groups:
         return _enter(d, target)
     return d.set_sub(next_step_index=next_index(steps, index))
 
@@ -164,7 +177,8 @@ def _advance(d: Draft) -> Draft:
     """Passes through as many steps as their gates allow."""
     steps = d.strategy.steps
     wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
-    d = remember_leaders(d, d.home, d.new_revision, d.capacity.of_new(d.replicas, 0) + wanted)
+    below = d.replicas if d.paired else d.capacity.of_new(d.replicas, 0) + wanted
+    d = remember_leaders(d, d.home, d.new_revision, below)
     d = await_quiet(d)
     d, pinned = selector_pinning.prepare(d)
     d = list_backend(report_unmanaged(d), pinned)
@@ -183,7 +197,8 @@ def _advance(d: Draft) -> Draft:
                 assert_never(unknown)
         if d.intent is Advance.PROMOTE_FULL or step.index == len(steps):
             d = d.set_sub(current_step_state=StepState.COMPLETED)
-            d = d.event(EventReason.PROMOTING, f"step {step.index} done: the stable {d.kind} is renewed")
+            how = f"{d.name} hands over" if d.paired else f"the stable {d.kind} is renewed"
+            d = d.event(EventReason.PROMOTING, f"step {step.index} done: {how}")
             return finalize.run(d.enter(Promoting(Ending.SUCCESS)))
         d = d.event(EventReason.STEP_CHANGED, f"step {step.index} done, step {step.index + 1} begins")
         d = _enter(d, step.index + 1)

@@ -94,6 +94,8 @@ def _pinned(facts: RoutingFacts) -> tuple[Selector, ...]:
 
 def _home(d: Draft) -> str:
     """Name of the LWS that has, or had, the groups of the version that is being removed."""
+    if d.paired:
+        return d.edited.name
     lws = d.stable.workload
     return d.capacity.of_new(lws.metadata.name, canary_name(lws))
 

@@ -155,7 +155,7 @@ def _pods(d: Draft, asked: TrafficRouting, leaving: Leaving) -> Iterator[tuple[G
     own = {d.labels.workload, d.labels.revision}
     if asked.target == "AllPods" and d.labels.leader is not None:
         own.add(d.labels.leader[0])
-    users = [each.users for each in (*pinned_selectors.of_stable(facts), *pinned_selectors.of_new(facts))]
+    users = [each.users for each in pinned_selectors.leading(facts)]
     # Without what tells versions and LWSs apart, which a pin replaces.
     selectors = [{key: value for key, value in each.items() if key not in own} for each in users if each]
     by_place = {(group.index, group.revision): group for group in leaving.groups}

@@ -8,7 +8,7 @@ steps to what routers cannot express, stops a release: it waits for missing obje
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from rollout_lws.api import Phase, TrafficRouting
@@ -23,12 +23,14 @@ from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, unlist
 from rollout_lws.rollout.routing.weights import settings, share_of_step
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.names import Names, of_sides
 from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.registry import resources_of
 from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
 from rollout_lws.traffic.routers import named, routers
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.traffic.split import Object, Split
+from rollout_lws.workload.facts import Facts
 
 
 def cannot_route(d: Draft) -> Refusal | None:
@@ -94,7 +96,7 @@ def _unwritten(d: Draft) -> Refusal | None:
     pinned = (*pinned_selectors.of_stable(facts), *pinned_selectors.of_new(facts))
     if any(each.live is not None and not each.given for each in pinned):
         return next(obstacles(d), None)
-    return next(chain(_canary_service(d, asked, facts), _taken(facts)), None)
+    return next(chain(() if d.paired else _canary_service(d, asked, facts), _taken(facts)), None)
 
 
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
@@ -109,21 +111,67 @@ def obstacles(d: Draft) -> Iterator[Refusal]:
     """Every obstacle to the next release, most basic first; empty if the Rollout does not ask for routing."""
     asked, facts = settings(d), d.o.routing
     if asked is not None and facts is not None:
-        yield from _service(d, facts)
-        for check in (_pools, _canary_service, _routers, _full, _overloaded, _unlisted):
+        yield from _sides(d, facts) if d.paired else _service(d, facts)
+        # What a pair's user does with the workloads and Services beside the route is the user's.
+        checks = (_pools, _routers, _full) if d.paired else _CHECKS
+        for check in checks:
             yield from check(d, asked, facts)
+
+
+def _sides(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
+    """Obstacles in the Services of a pair: each selects the groups of its own workload, and no others."""
+    if facts.names.stable_pool:
+        return
+    for name, side in ((facts.names.service, d.o.stable), (facts.names.canary_service, d.o.canary)):
+        live = facts.find(SERVICES, name)
+        if live is None:
+            yield _no_service(facts.namespace, name)
+            continue
+        problem = _of_side(d, facts, side, services.service_problem, live)
+        if problem:
+            yield Refusal(Reason.SERVICE_PROBLEM, problem, FieldRef("spec.selector", SERVICES.kind, name))
+
+
+def _no_service(namespace: str, name: str) -> Refusal:
+    return Refusal(
+        Reason.SERVICE_PROBLEM,
+        f"Service {name} does not exist in namespace {namespace}: create it, or name another one in trafficRoutings",
+        FieldRef("", SERVICES.kind, name),
+    )
+
+
+def _of_side(d: Draft, facts: RoutingFacts, side: Facts | None, problem: Callable[..., str], live: Object) -> str:
+    """Why an object that has to select only one side's groups does not; "" if that side does not exist."""
+    if side is None:
+        return ""
+    every = {each.name: [leader.metadata.labels for leader in each.leaders] for each in _both(d)}
+    leaders = {**every, **facts.other_leaders}
+    return problem(live, d.uid, d.keys, workload=side.workload, leaders=leaders, pinned=False)
+
+
+def _both(d: Draft) -> tuple[Facts, ...]:
+    return tuple(each for each in (d.o.stable, d.o.canary) if each is not None)
 
 
 def renamed(d: Draft) -> Refusal | None:
     """Refuses other routing objects than those that the release in progress has begun with."""
     facts = d.o.routing
-    if facts is None or named(settings(d)) == facts.names:
+    if facts is None or _asked(d, facts) == facts.names:
         return None
     there = ", ".join(f"{resource.kind} {name}" for resource, name in resources_of(facts.names) if name)
     return Refusal(
         Reason.ROUTE_PROBLEM,
         f"this release shares requests by {there}: name the same in trafficRoutings again until it is over, or go back",
     )
+
+
+def _asked(d: Draft, facts: RoutingFacts) -> Names | None:
+    """The names in the spec; of a pair with the active side's as stable's."""
+    names = named(settings(d))
+    if names is None or not d.paired:
+        return names
+    spec = d.o.rollout.spec
+    return of_sides(names, spec.workload_ref.name, facts.names.active)
 
 
 def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
@@ -146,12 +194,7 @@ def _at(d: Draft, path: str) -> FieldRef:
 def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
     lws, name = d.stable.workload.metadata, facts.names.service
     if facts.service is None:
-        yield Refusal(
-            Reason.SERVICE_PROBLEM,
-            f"Service {name} does not exist in namespace {lws.namespace}: create it, or name another one"
-            " in trafficRoutings",
-            FieldRef("", SERVICES.kind, name),
-        )
+        yield _no_service(lws.namespace, name)
         return
     problem = services.service_problem(
         facts.service, d.uid, d.keys, workload=d.stable.workload, leaders=_leaders(d, facts)
@@ -230,6 +273,12 @@ def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
             FieldRef("", INFERENCE_POOLS.kind, name),
         )
         return
+    if d.paired:
+        side = d.o.stable if name == facts.names.stable_pool else d.o.canary
+        problem = _of_side(d, facts, side, pools.pool_problem, pool)
+        if problem:
+            yield Refusal(Reason.POOL_PROBLEM, problem, FieldRef("spec.selector", INFERENCE_POOLS.kind, name))
+        return
     # Whether the canary pool selects anything shows only during the release.
     leaders = _leaders(d, facts) if name == facts.names.stable_pool else {**facts.other_leaders}
     problem = pools.pool_problem(pool, d.uid, d.keys, workload=d.stable.workload, leaders=leaders)
@@ -303,3 +352,6 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
             " or set allowUnmanagedBackends",
             FieldRef("spec.selector", resource.kind, name),
         )
+
+
+_CHECKS = (_pools, _canary_service, _routers, _full, _overloaded, _unlisted)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
-from rollout_lws.objects.resources import SERVICES, ObjectRef, Resource
+from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
@@ -50,6 +50,10 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     routes = annotated.any_own or bool(annotated.deleted_uids)
     workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
     noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
+    if d.paired:
+        # Its weights are ours at rest, too.
+        names = looked_at_kinds(facts.names) if facts is not None else ()
+        return (*facts.endpoints,) if facts is not None else (), (HTTP_ROUTES, *names, *noting)
     if facts is None:
         return (), noting
     waits = d.o.stable is not None and d.pending
@@ -79,12 +83,14 @@ def withdraw_annotated(d: Draft) -> tuple[Draft, Routed]:
 def prepare(d: Draft) -> tuple[Draft, Routed]:
     """Pins the selectors and creates the canary Service, before any pod exists that the stable Service would select."""
     facts = d.o.routing
-    if settings(d) is None or facts is None or facts.service is None:
+    if settings(d) is None or facts is None or not (facts.service is not None or d.paired):
         return d, DONE
     # From now on the status records that the named objects may be pinned.
     d = d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
     if not d.on_record:
         return d, Routed(False, "the release is put on record first")
+    if facts.service is None or d.paired:
+        return d, DONE
     new = new_endpoints(d)
     d, pinned = answer(d, facts)
     d, pinned_new = point(d, pinned_selectors.of_new(facts), new)

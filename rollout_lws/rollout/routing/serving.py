@@ -22,6 +22,7 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split, listed
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import standing_surge
 
 #: First and longest backoff, in seconds, before a version that stopped serving gets its weight back; it doubles.
@@ -140,10 +141,20 @@ def _not_yet(d: Draft) -> Wait | None:
     going = [group.index for group in endpoints.groups if group.ordinal >= kept]
     if going:
         return Wait(f"the new version gets its share when group {', '.join(going)} of {endpoints.name} is gone")
+    older = [group.index for group in groups(d.edited) if group.revision != d.new_revision] if d.paired else []
+    if older:
+        return Wait(
+            f"the new version gets its share when group {', '.join(older)} of {endpoints.name}, which runs another"
+            " version, is renewed"
+        )
     seconds = float(asked.grace_period_seconds)
     if flaps:
         seconds = max(seconds, _ban(d))
     since = _served_since(d, endpoints)
+    if since is not None and d.paired:
+        # Routers may still know the group in whose place the newest one came.
+        born = (group.leader.metadata.creation_timestamp for group in groups(d.edited))
+        since = max(since, *filter(None, born))
     until = d.yet_to_come(since, seconds) if since is not None else None
     if until is None:
         return None

@@ -64,7 +64,7 @@ def stable_endpoints(d: Draft) -> VersionEndpoints:
 
 def all_endpoints(d: Draft) -> VersionEndpoints:
     """All groups of the stable LWS."""
-    return _by_workload(d, d.o.rollout.spec.workload_ref.name, d.o.stable)
+    return _by_workload(d, d.name, d.o.stable)
 
 
 def has_no_weight(d: Draft) -> bool:
@@ -96,7 +96,7 @@ def _by_workload(d: Draft, name: str, facts: Facts | None) -> VersionEndpoints:
 
 
 def _by_revision(d: Draft, revision: str, members: tuple[Group, ...]) -> VersionEndpoints:
-    name, facts = d.o.rollout.spec.workload_ref.name, d.o.stable
+    name, facts = d.name, d.o.stable
     known = (*facts.leaders, *facts.pods) if facts is not None else ()
     pods = tuple(pod for pod in known if pod.revision == revision)
     return VersionEndpoints(

@@ -31,7 +31,8 @@ def share_of_step(d: Draft, index: int) -> Split:
     """The split of step ``index`` (1-based); a step without traffic and matches removes the canary's weight."""
     index = max(1, min(index, len(d.strategy.steps)))
     step = sharing_step(d.strategy, index)
-    return Split(weight_of_step(d.strategy, index, d.replicas), step.matches, step.request_header_modifier)
+    beside = d.stable.workload.replicas if d.paired else None
+    return Split(weight_of_step(d.strategy, index, d.replicas, beside), step.matches, step.request_header_modifier)
 
 
 def takes_over(d: Draft) -> bool:
@@ -68,6 +69,8 @@ def wanted_split(d: Draft) -> Split:
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
     split = share_of_step(d, record.step)
+    if d.paired:
+        return replace(split, weight=100, matches=()) if isinstance(d.state, Promoting) else split
     if d.capacity.updates_regular:
         return _share_in_place(d, split)
     match d.state:

@@ -58,7 +58,7 @@ def _wanted(d: Draft) -> record.Wanted:
 
 def label_pods(d: Draft) -> Draft:
     """Labels live leader pods of the new version with the release ID and their batch, again after a recreation."""
-    if not isinstance(d.state, InSteps | Promoting):
+    if not isinstance(d.state, InSteps | Promoting) or d.paired:
         return d
     steps, release = d.strategy.steps, d.status.observed_rollout_id or ""
     of_canary = {each.uid for each in d.canary_groups}

@@ -67,6 +67,8 @@ def _name_troubles(d: Draft) -> Draft:
     match d.state:
         case InSteps() if d.home is not None:
             return name_troubles(d, d.home, d.new_revision)
+        case Promoting() if d.paired:
+            return name_troubles(d, d.home, d.new_revision)
         case Promoting():
             return name_troubles(d, d.stable, d.sub.new_revision)
         case RollingBack():
@@ -86,11 +88,13 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
     step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
     new = groups_released(d) if stable is not None and releasing else []
-    taken = _held(d, regular, new, held_by_ending(d, verdict)) if stable is not None else None
+    beside = new or (d.canary_groups if d.paired else ())
+    taken = _held(d, regular, beside, held_by_ending(d, verdict)) if stable is not None else None
     # Groups beyond the replicas are terminating: surge groups at the end of a release, or groups scaled away. A batch
     # stops counting as stable when its window opens: its deletion a moment later is not reported.
     gone = {each.uid for each in new} | _going(d, regular)
-    old = [group for group in regular if group.uid not in gone and group.ordinal < d.replicas]
+    standing = stable.workload.replicas if stable is not None else 0
+    old = [group for group in regular if group.uid not in gone and group.ordinal < standing]
     counts = GroupCounts(
         stable=_counted(d, old) if stable is not None else None,
         new=_counted(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
@@ -134,7 +138,7 @@ def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int)
     """
     ours = {group.uid for group in new}
     old = [group for group in regular if group.uid not in ours]
-    before = (history.stable_version(d) if old and d.pending else None) or d.version
+    before = (history.stable_version(d) if old and d.pending else None) or d.stable.workload.version
     of_old = sum(sum(held(d.stable, group, before).values()) for group in old)
     of_new = 0
     for group in new:
@@ -148,7 +152,7 @@ def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int)
 def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
     """Groups of the canary that are still terminating after its release, by index."""
     over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
-    if not over or d.o.stable is None or d.o.canary is not None:
+    if not over or d.o.stable is None or d.o.canary is not None or d.paired:
         return ()
     return extra_workload.still_ending(d.o.stable.workload, d.o.remains)
 

@@ -19,7 +19,7 @@ from rollout_lws.rollout.gates.kinds.jobs import upkeep
 from rollout_lws.rollout.groups.watch_demand import explaining_kinds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason
-from rollout_lws.rollout.routing import draining, orphaned_annotations, selector_pinning
+from rollout_lws.rollout.routing import draining, orphaned_annotations, selector_pinning, sides
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of
 from rollout_lws.rollout.status import batch_release, counts, throttle
 from rollout_lws.workload.canary import canary_name
@@ -187,7 +187,7 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
         for each in (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
     }
     stable = d.o.stable
-    if stable is not None:
+    if stable is not None and not d.paired:
         # Our window is part of the hold: only the groups that it names can start.
         held = is_held(stable.workload) or any(
             isinstance(write, Patch)
@@ -202,8 +202,11 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
             "Held" if held and d.hold is not HoldState.RELEASED else verdict.reason.value,
             "a changed template starts nothing by itself" if held and d.hold is not HoldState.RELEASED else "",
         )
+    if d.paired:
+        wanted[ConditionType.READY_TO_RETIRE] = _retirable(d)
+        d = d.wake(sides.still_serves(d).until)
     wanted[ConditionType.PAUSED] = (d.paused, "Paused" if d.paused else "NotPaused", "")
-    known = {each.type: each for each in d.status.conditions}
+    known = {each.type: each for each in d.status.conditions if each.type != ConditionType.READY_TO_RETIRE or d.paired}
     if d.status.phase == Phase.PROGRESSING:
         reason = ProgressingReason.IN_ROLLING
         if ending is not None:
@@ -233,6 +236,20 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
     if d.sub.message != verdict.message and d.status.sub is not None:
         d = d.set_sub(message=verdict.message or None)
     return d
+
+
+def _retirable(d: Draft) -> tuple[bool, str, str]:
+    """Whether a pair's inactive side gets no requests and is not wanted by a release."""
+    other = d.o.canary
+    if other is None or d.o.stable is None:
+        return False, Reason.COUNTERPART_MISSING.value, ""
+    wanted = d.status.phase != Phase.ABORTED and (d.status.phase != Phase.HEALTHY or d.pending)
+    if wanted or d.o.undecided or not d.adopted:
+        return False, "InUse", ""
+    drained = sides.still_serves(d)
+    if not drained.done:
+        return False, "InUse", drained.message
+    return True, "Inactive", f"{other.called} gets no requests: it may be scaled down, changed or deleted"
 
 
 def _condition(d: Draft, before: Condition | None, kind: str, truth: bool, reason: str, message: str) -> Condition:

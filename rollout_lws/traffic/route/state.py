@@ -7,7 +7,7 @@ them. So a rule is identified by its name, else by its matches, else by the weig
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -16,7 +16,7 @@ import msgspec
 from rollout_lws.objects.meta import Struct
 from rollout_lws.traffic.route.rules import matches_digest
 from rollout_lws.traffic.route.status import Parent
-from rollout_lws.traffic.split import Backend, Object
+from rollout_lws.traffic.split import Backend, Backends, Object
 
 
 class RuleMark(Struct, frozen=True):
@@ -82,6 +82,11 @@ def names(key: str, backend: Backend) -> bool:
     return key.split("#")[0].split(":")[0] == backend_text(backend)
 
 
+def rules_of(live: Object) -> list[Object]:
+    """The rules of a route of the Gateway API."""
+    return list(live["spec"].get("rules") or ())
+
+
 def references(rule: Object) -> list[Object]:
     return list(rule.get("backendRefs") or ())
 
@@ -99,28 +104,46 @@ def weights(rule: Object, namespace: str) -> dict[str, int]:
 
 
 def appended(rules: Sequence[Object], mark: RouteMark, namespace: str) -> list[int]:
-    """Indices of the rules that this entry's Rollout appended. A rule whose matches another writer edited is recognised
-    as one that sends all to the new version; at most as many as are missing, so that a user's own rule to it stays.
+    """Indices of the rules that this entry's Rollout appended (see ``appended_to``)."""
+    # A user's rule whose stable backend was deleted by hand is not an appended one.
+    known = paired(mark, rules, namespace)
+    return appended_to(rules, Backends(mark.stable, mark.canary), mark.added, namespace, known)
+
+
+def appended_to(
+    rules: Sequence[Object], backends: Backends, added: Sequence[str], namespace: str, known: Container[int] = ()
+) -> list[int]:
+    """Indices of the rules that a release between these backends appended, by the digests of their matches. A rule
+    whose matches another writer edited is recognised as one that sends all to the new version; at most as many as are
+    missing, so that a user's own rule to it stays. ``known`` are indices of rules that are the user's in any case.
     """
     candidates = {
         index: matches_digest(rule)
         for index, rule in enumerate(rules)
-        if any(refers(each, mark.canary, namespace) for each in references(rule))
-        and not any(refers(each, mark.stable, namespace) for each in references(rule))
+        if any(refers(each, backends.canary, namespace) for each in references(rule))
+        and not any(refers(each, backends.stable, namespace) for each in references(rule))
     }
     found = []
     missing = 0
-    for digest in mark.added:
+    for digest in added:
         index = next((at for at, each in candidates.items() if each == digest), None)
         if index is None:
             missing += 1
         else:
             found.append(index)
             del candidates[index]
-    edited = [at for at in candidates if all(refers(each, mark.canary, namespace) for each in references(rules[at]))]
-    # A user's rule whose stable backend was deleted by hand is not an appended one.
-    known = paired(mark, rules, namespace)
+    edited = [
+        at for at in candidates if all(refers(each, backends.canary, namespace) for each in references(rules[at]))
+    ]
     return sorted(found + [at for at in edited if at not in known][:missing])
+
+
+def changed(rules: Sequence[Object], ours: Sequence[int], added: Sequence[str]) -> list[str]:
+    """Which of the rules that a release appended, now at indices ``ours``, another writer changed or removed, as
+    text.
+    """
+    there = [matches_digest(rules[index]) for index in ours]
+    return [f"appended rule {number} is changed or gone" for number, each in enumerate(added, 1) if each not in there]
 
 
 def _named(mark: RuleMark, rule: Object, _: Mapping[str, int]) -> bool:

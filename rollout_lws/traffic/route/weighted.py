@@ -26,6 +26,7 @@ from rollout_lws.traffic.route.state import (
     RouteMark,
     appended,
     backend_text,
+    changed,
     names,
     paired,
     references,
@@ -87,7 +88,7 @@ class WeightedRules:
         (see ``rollout.routing.backend_listing``). For each match, one rule is appended per rule of the user's that
         serves the stable version.
         """
-        known = _marks(live, keys)
+        known = marks_of(live, keys)
         namespace = namespace_of(live)
         layout = taken_apart(self.read(live), namespace, self._with_unmarked(live, by, keys, backends))
         twins = []
@@ -102,7 +103,7 @@ class WeightedRules:
             if stays:
                 parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in stays}
             twins.append(parts)
-            for each in _matched(rule, ours, backends.canary, split):
+            for each in matched(rule, ours, backends.canary, split):
                 # Of two rules that match the same, gateways only ever use the first.
                 added.setdefault(matches_digest(each), each)
         before = known.get(by)
@@ -119,27 +120,27 @@ class WeightedRules:
             replace(rule, marks={uid: each for uid, each in rule.marks.items() if uid != by}) for rule in layout.rules
         )
         layout = Layout(rules, {**layout.added, by: tuple(added.values())})
-        return self._marked(live, *put_together(layout, namespace, {**known, by: mark}, twins), known, keys)
+        return self.marked(live, *put_together(layout, namespace, {**known, by: mark}, twins), known, keys)
 
     def own(self, live: Object, by: str, keys: Keys, backends: Backends | None = None) -> Object:
         """The user's own route: without our references, rules and annotation entry, with the user's weights. Changes by
         other writers and by other Rollouts stay. Of an entry that another writer removed alone, ``backends`` tell the
         references.
         """
-        known = _marks(live, keys) if backends is None else self._with_unmarked(live, by, keys, backends)
+        known = marks_of(live, keys) if backends is None else self._with_unmarked(live, by, keys, backends)
         if by not in known:
             return marks.without(live, by, keys)
         namespace = namespace_of(live)
         layout = taken_apart(self.read(live), namespace, known)
         left = {uid: mark for uid, mark in known.items() if uid != by}
         twins = [{uid: found for uid, found in rule.twins.items() if uid != by} for rule in layout.rules]
-        return marks.without(self._marked(live, *put_together(layout, namespace, left, twins), known, keys), by, keys)
+        return marks.without(self.marked(live, *put_together(layout, namespace, left, twins), known, keys), by, keys)
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
         """Our changes that another writer changed or removed, as text; () when all stand as written. A backend of the
         new version that is gone does no harm while it gets no requests (see ``unlisted``).
         """
-        mark = _marks(live, keys).get(by)
+        mark = marks_of(live, keys).get(by)
         if mark is None:
             return ()
         namespace, rules = namespace_of(live), self.read(live)
@@ -160,13 +161,7 @@ class WeightedRules:
                 for key, weight in ways.items()
                 if key in now and now[key] != weight
             ]
-        there = [matches_digest(rules[index]) for index in ours]
-        found += [
-            f"appended rule {number} is changed or gone"
-            for number, each in enumerate(mark.added, 1)
-            if each not in there
-        ]
-        return tuple(found)
+        return (*found, *changed(rules, ours, mark.added))
 
     def unmarked(self, live: Object, by: str, keys: Keys, backends: Backends) -> bool:
         """Whether a rule names both versions' backends without our annotation entry: another writer removed that."""
@@ -182,14 +177,14 @@ class WeightedRules:
     def _with_unmarked(self, live: Object, by: str, keys: Keys, backends: Backends) -> dict[str, RouteMark]:
         """All entries, with an empty one of ours in place of one that was removed."""
         lacks = self.unmarked(live, by, keys, backends)
-        return _marks(live, keys) | ({by: RouteMark(backends.stable, backends.canary)} if lacks else {})
+        return marks_of(live, keys) | ({by: RouteMark(backends.stable, backends.canary)} if lacks else {})
 
     def unlisted(self, live: Object, by: str, keys: Keys, backends: Backends) -> bool:
         """Whether no rule names the new version's backend, though one could give it requests."""
         namespace = namespace_of(live)
         if any(refers(ref, backends.canary, namespace) for rule in self.read(live) for ref in references(rule)):
             return False
-        rules = taken_apart(self.read(live), namespace, _marks(live, keys)).rules
+        rules = taken_apart(self.read(live), namespace, marks_of(live, keys)).rules
         others = [{at for uid, found in rule.twins.items() if uid != by for at in found} for rule in rules]
         return any(
             at not in taken
@@ -202,7 +197,7 @@ class WeightedRules:
         can. ``live`` is the user's own route (see ``own``). Once a release has ``begun``, a recreated route may already
         contain the release's backends.
         """
-        name, namespace, rules = self._name(live), namespace_of(live), self.read(live)
+        name, namespace, rules = self.text(live), namespace_of(live), self.read(live)
         stable, canary = backend_text(backends.stable), backend_text(backends.canary)
         every = [ref for rule in rules for ref in references(rule)]
         if not begun and any(refers(ref, backends.canary, namespace) for ref in every):
@@ -220,14 +215,22 @@ class WeightedRules:
 
     def split_problem(self, live: Object, backends: Backends, split: Split) -> str:
         """Why the user's own route cannot express this split, as a sentence that says what to do; "" when it can."""
-        name, namespace = self._name(live), namespace_of(live)
-        rules = [
-            (rule, _sharing(rule, backends.stable, namespace))
-            for rule in taken_apart(self.read(live), namespace, {}).rules
-        ]
+        namespace = namespace_of(live)
+        rules = taken_apart(self.read(live), namespace, {}).rules
+        return self.match_problem(
+            live, [(rule, _sharing(rule, backends.stable, namespace)) for rule in rules], backends, split
+        )
+
+    def match_problem(
+        self, live: Object, rules: Sequence[tuple[UsersRule, Sequence[int]]], backends: Backends, split: Split
+    ) -> str:
+        """Why no rules for the split's matches can be appended, as a sentence that says what to do; "" when they can.
+        ``rules`` are the user's own, each with the indices of its references that ``matched`` needs.
+        """
+        name = self.text(live)
         for number, match in enumerate(split.matches, 1):
             one = Split(matches=(match,))
-            if not any(True for rule, ours in rules for _ in _matched(rule, ours, backends.canary, one)):
+            if not any(True for rule, ours in rules for _ in matched(rule, ours, backends.canary, one)):
                 return (
                     f"match {number} of a step contradicts every rule of {name} that refers to"
                     f" {backend_text(backends.stable)}: those want another value of the same header or query parameter;"
@@ -243,7 +246,7 @@ class WeightedRules:
                     " the prefix of paths, which goes with PathPrefix only; match a PathPrefix or a header"
                 )
         added = {
-            matches_digest(each): each for rule, ours in rules for each in _matched(rule, ours, backends.canary, split)
+            matches_digest(each): each for rule, ours in rules for each in matched(rule, ours, backends.canary, split)
         }
         return self.limits.exceeded(name, (*self.read(live), *added.values())) if self.limits is not None else ""
 
@@ -258,7 +261,7 @@ class WeightedRules:
         """
         if not self.spec.conditions or self.accepting(live):
             return ""
-        return f"no Gateway accepts {self._name(live)} as it is: correct what its status.parents says"
+        return f"no Gateway accepts {self.text(live)} as it is: correct what its status.parents says"
 
     def unaccepted(self, live: Object, parents: Iterable[Parent]) -> str:
         """Why the live generation is not routed yet: the first of these parents, if still in spec.parentRefs, that has
@@ -266,12 +269,13 @@ class WeightedRules:
         """
         attached = attached_to(live)
         said = (status.complaint(live, each, self.spec.conditions) for each in parents if each in attached)
-        return next((f"{self._name(live)}: {why}" for why in said if why), "")
+        return next((f"{self.text(live)}: {why}" for why in said if why), "")
 
-    def _name(self, live: Object) -> str:
+    def text(self, live: Object) -> str:
+        """Kind and name of the route, for sentences."""
         return f"{self.spec.resource.kind} {live['metadata']['name']}"
 
-    def _marked(
+    def marked(
         self,
         live: Object,
         rules: list[Object],
@@ -279,6 +283,7 @@ class WeightedRules:
         before: Mapping[str, RouteMark],
         keys: Keys,
     ) -> Object:
+        """The route with these rules, and with the entries that are ``new`` or differ from those ``before``."""
         after = self.with_rules(live, rules)
         for uid, mark in new.items():
             if mark != before.get(uid):
@@ -297,19 +302,19 @@ def attached_to(live: Object) -> tuple[Parent, ...]:
 
 def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
     """The parents that accepted the route before this Rollout's first write; () without its annotation entry."""
-    mark = _marks(live, keys).get(by)
+    mark = marks_of(live, keys).get(by)
     return mark.parents if mark else ()
 
 
 def reaches_new(live: Object, by: str, keys: Keys) -> bool:
     """Whether the route, as this Rollout has written it, sends any request to the new version."""
-    mark = _marks(live, keys).get(by)
+    mark = marks_of(live, keys).get(by)
     return mark is not None and bool(mark.weight or mark.added)
 
 
 def weight(live: Object, by: str, keys: Keys) -> int:
     """Percentage of requests that this Rollout has given the new version, 0 to 100."""
-    mark = _marks(live, keys).get(by)
+    mark = marks_of(live, keys).get(by)
     return mark.weight if mark is not None else 0
 
 
@@ -317,13 +322,13 @@ def listed_at(live: Object, by: str, keys: Keys) -> datetime | None:
     """Since when the route names the new version's backend without having given it requests; None if it has, or does
     not name it.
     """
-    mark = _marks(live, keys).get(by)
+    mark = marks_of(live, keys).get(by)
     return mark.listed_at if mark is not None else None
 
 
 def carried(live: Object, by: str, keys: Keys) -> bool:
     """Whether the route has given the new version requests in this release; also with an entry that is unreadable."""
-    mark = _marks(live, keys).get(by)
+    mark = marks_of(live, keys).get(by)
     return mark.carried if mark is not None else marks.read(live, by, keys) is not None
 
 
@@ -333,7 +338,8 @@ def _listed_at(before: RouteMark | None, split: Split, *, named: bool) -> dateti
     return before.listed_at if before is not None and (named or not split.only_lists) else split.listed_at
 
 
-def _marks(live: Object, keys: Keys) -> dict[str, RouteMark]:
+def marks_of(live: Object, keys: Keys) -> dict[str, RouteMark]:
+    """The entries of all Rollouts whose backends of the new version are added to the route, by UID."""
     read = {uid: marks.read_as(RouteMark, live, uid, keys) for uid in marks.others(live, "", keys)}
     return {uid: mark for uid, mark in read.items() if mark is not None}
 
@@ -349,7 +355,10 @@ def _twin(ref: Object, canary: Backend, modifier: RequestHeaderModifier | None, 
     return rest | named | ({"filters": filters} if filters else {})
 
 
-def _matched(rule: UsersRule, ours: list[int], canary: Backend, split: Split) -> Iterable[Object]:
+def matched(rule: UsersRule, ours: Sequence[int], canary: Backend, split: Split) -> Iterable[Object]:
+    """The rules that send to ``canary`` what fits both this rule and one of the split's matches; ``ours`` are indices
+    of the references whose place it takes, or that are its own, () for none.
+    """
     if not ours:
         return
     # The rule's own filter makes a step's header changes, only once.

@@ -210,7 +210,7 @@ def unlabelled() -> Object:
 @pytest.mark.parametrize(
     "given", [(manifests.workload(), service("llama-api", **BY_NAME)), (unlabelled(),)], ids=["found", "made"]
 )
-@pytest.mark.parametrize("strategy", known.STRATEGIES, ids=lambda each: each.flag)
+@pytest.mark.parametrize("strategy", known.OF_ONE, ids=lambda each: each.flag)
 def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(
     strategy: CapacityStrategy, given: tuple[Object, ...]
 ) -> None:

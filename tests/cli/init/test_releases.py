@@ -11,11 +11,13 @@ import yaml
 from rollout_lws.api import Rollout
 from rollout_lws.api.validation import problems
 from rollout_lws.capacity import known
+from rollout_lws.cli.init.pair import propose_pair
 from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.init.render import documents
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.store import Object
 from tests.cli.plan.snapshots import plan_of, snapshot
+from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, approve_to_the_end, create_sides, set_weights, share
 from tests.scenarios.routed import PROVIDERS, Provider, create_provider
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
@@ -48,7 +50,7 @@ def applied(world: World, made: Proposal) -> list[Object]:
     return found
 
 
-STRATEGIES = {each.flag: each for each in known.STRATEGIES}
+STRATEGIES = {each.flag: each for each in known.OF_ONE}
 CASES = [
     *((strategy, 4, by) for strategy in STRATEGIES for by in (None, *PROVIDERS)),
     *((strategy, 1, by) for strategy in STRATEGIES if strategy != "in-place" for by in (None, PROVIDERS[0])),
@@ -88,3 +90,30 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
         await world.rest()
         assert world.names()["leaderworkersets"] == [NAME]
         assert world.errors == []
+
+
+@pytest.mark.parametrize("active", [BLUE, GREEN, ""])
+async def test_a_pair_as_it_is_printed_can_be_released(active: str) -> None:
+    world = World()
+    try:
+        create_sides(world)
+        set_weights(world, {name: 100 if active in ("", name) else 0 for name in (BLUE, GREEN)})
+        await all_ready(world, BLUE, GREEN)
+        await world.rest()
+        made = propose_pair(snapshot(world), BLUE, GREEN)
+        assert made.active_side == ("" if active else BLUE)
+        (found,) = applied(world, made)
+        assert problems(Rollout.model_validate(found).spec) == ()
+        world.start_controller()
+        await world.until_state("Healthy")
+        first, other = (GREEN, BLUE) if active == GREEN else (BLUE, GREEN)
+        assert world.status["active"] == first
+        assert plan_of(world).refusals == ()
+        apply(world, other, "v2")
+        await world.until_state("AwaitingApproval", 3600)
+        assert share(world, other) == pytest.approx(0.1)
+        await approve_to_the_end(world)
+        assert (world.status["active"], share(world, other)) == (other, 1)
+        assert world.errors == []
+    finally:
+        world.close()

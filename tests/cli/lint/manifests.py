@@ -167,6 +167,42 @@ def edited(text: str, *changes: str) -> str:
     return text
 
 
+#: A pair: the two LWSs, their Services, a route with all weight at the first one, and the Rollout.
+PAIR = edited(
+    ROLLOUT,
+    "    name: chat\n  strategy:\n    canary:\n",
+    """\
+    name: chat
+  counterpartRef:
+    apiVersion: leaderworkerset.x-k8s.io/v1
+    kind: LeaderWorkerSet
+    name: chat-green
+  touch: RouteOnly
+  strategy:
+    canary:
+      capacity: Pair
+""",
+    "        - service: chat-api\n",
+    "        - service: chat-api\n          counterpartService: green-api\n",
+    "        - replicas: 100%\n",
+    "",
+)
+GREEN = edited(LWS, "  name: chat\n", "  name: chat-green\n", "          app: chat\n", "          app: chat-green\n")
+GREEN_SERVICE = edited(SERVICE, "  name: chat-api", "  name: green-api", "    app: chat\n", "    app: chat-green\n")
+PAIR_ROUTE = edited(
+    ROUTE,
+    "          port: 80\n",
+    """\
+          port: 80
+          weight: 100
+        - name: green-api
+          port: 80
+          weight: 0
+""",
+)
+WHOLE_PAIR = (PAIR, LWS, GREEN, SERVICE, GREEN_SERVICE, PAIR_ROUTE)
+
+
 def asking(rollout: str, here: str = "") -> str:
     """The Rollout with a number of groups of its own, as many as LWS has."""
     return edited(rollout, "  workloadRef", f"  {here}replicas: 4\n  workloadRef")

@@ -9,15 +9,20 @@ import pytest
 from rollout_lws.cli.lint.findings import CODE_OF, CODES
 from rollout_lws.rollout.reasons import Reason
 from tests.cli.lint.manifests import (
+    GREEN,
+    GREEN_SERVICE,
     HPA,
     HPA_OF_ROLLOUT,
     INGRESS,
     LWS,
+    PAIR,
+    PAIR_ROUTE,
     PLAIN_ROLLOUT,
     POOLS,
     ROLLOUT,
     ROUTE,
     SERVICE,
+    WHOLE_PAIR,
     asking,
     edited,
     found,
@@ -86,6 +91,11 @@ def pools(*changes: str) -> str:
 def gated(gate: str, *changes: str) -> str:
     """With a gate in the first step."""
     return rollout("          pause: {}\n", f"          gates:\n          {gate}\n          pause: {{}}\n", *changes)
+
+
+def pair(*changes: str, lacking: tuple[str, ...] = ()) -> str:
+    """A whole pair, changed, without these manifests."""
+    return edited(joined(*(each for each in WHOLE_PAIR if each not in lacking)), *changes)
 
 
 def both(text: str, other: str) -> str:
@@ -691,6 +701,87 @@ CASES: dict[str, tuple[str, str, str]] = {
         gated("- name: ours\n            query: {max: 1%, »promQL: rate(my_requests)}"),
         "not PromQL: ",
     ),
+    "a pair whose second LWS is in another file": (
+        "LWS401",
+        pair("    name: chat-green\n", "    »name: chat-green\n", lacking=(GREEN,)),
+        "LeaderWorkerSet chat-green is not among the files",
+    ),
+    "a pair whose second Service is in another file": (
+        "LWS401",
+        pair("counterpartService", "»counterpartService", lacking=(GREEN_SERVICE,)),
+        "Service green-api is not among the files",
+    ),
+    "a pair whose route is in another file": (
+        "LWS401",
+        pair("httpRouteName", "»httpRouteName", lacking=(PAIR_ROUTE,)),
+        "HTTPRoute chat is not among the files",
+    ),
+    "a pair with a Service of the other side": (
+        "LWS210",
+        pair("  selector:\n    app: chat-green\n", "  »selector:\n    app: chat\n"),
+        "Service green-api selects no leader of LeaderWorkerSet chat-green",
+    ),
+    "a pair whose rule names one side": (
+        "LWS212",
+        pair(
+            "  rules:\n",
+            "  »rules:\n",
+            "        - name: green-api\n          port: 80\n          weight: 0\n",
+            "",
+        ),
+        "names Service/chat-api but not Service/green-api: add a backendRef to it with weight 0",
+    ),
+    "a pair that is scaled": (
+        "LWS201",
+        pair("  touch: RouteOnly\n", "  touch: RouteOnly\n  »replicas: 4\n"),
+        "with touch: RouteOnly no workload is scaled",
+    ),
+    "a pair of which another Rollout has a side": (
+        "LWS204",
+        joined(
+            *WHOLE_PAIR,
+            edited(
+                PLAIN_ROLLOUT,
+                "  name: chat\nspec",
+                "  name: other\nspec",
+                "    name: chat\n",
+                "    »name: chat-green\n",
+            ),
+        ),
+        "LeaderWorkerSet chat-green is released by Rollout chat (0.yaml:1) as well",
+    ),
+    "a pair with a side of another Rollout": (
+        "LWS204",
+        joined(
+            edited(
+                PLAIN_ROLLOUT, "  name: chat\nspec", "  name: other\nspec", "    name: chat\n", "    name: chat-green\n"
+            ),
+            pair("    name: chat-green\n", "    »name: chat-green\n"),
+        ),
+        "LeaderWorkerSet chat-green is released by Rollout other (0.yaml:1) as well",
+    ),
+    "a pair whose sides both have requests": (
+        "LWS215",
+        pair("          weight: 100", "          »weight: 100", "weight: 0", "weight: 10"),
+        "requests go to both chat and chat-green, or to neither: set the weight of one of them to 0 in the route",
+    ),
+    "the route of a pair": (
+        "LWS407",
+        pair("          weight: 100", "          »weight: 100"),
+        "Rollout chat (0.yaml:1) writes the weights of HTTPRoute chat, and keeps them between releases too",
+    ),
+    "a pair's second side without a probe": (
+        "LWS301",
+        joined(
+            PAIR,
+            LWS,
+            edited(GREEN, "httpGet:\n                path: /health\n", "»tcpSocket:\n"),
+            SERVICE,
+            GREEN_SERVICE,
+            PAIR_ROUTE,
+        ),
+        "leaders are ready as soon as their port is open",
+    ),
     "an LWS with errors": (
         "LWS404",
         joined(edited(PLAIN_ROLLOUT, "    name: chat", "    »name: chat"), edited(LWS, "    size: 2", "    size: two")),
@@ -790,6 +881,18 @@ _IN_PLACE = edited(PLAIN_ROLLOUT, "      steps:", "      capacity: InPlace\n    
 )
 def test_no_advice_is_given_that_would_do_harm_or_cannot_be_followed(texts: tuple[str, ...]) -> None:
     assert found(joined(*texts)) == []
+
+
+def test_nothing_is_told_of_a_hold_that_a_pair_does_not_have() -> None:
+    partition = "  replicas: 4\n  rolloutStrategy: {rollingUpdateConfiguration: {partition: 2}}"
+    sides = (edited(each, "  replicas: 4", partition) for each in (LWS, GREEN))
+    texts = joined(PAIR, *sides, SERVICE, GREEN_SERVICE, PAIR_ROUTE)
+    assert {each.code for each in found(texts)} == {"LWS407"}
+
+
+def test_leaders_of_a_pair_may_end_at_once_since_no_release_deletes_any() -> None:
+    sides = (edited(each, "              preStop:", "              postStart:") for each in (LWS, GREEN))
+    assert {each.code for each in found(joined(PAIR, *sides, SERVICE, GREEN_SERVICE, PAIR_ROUTE))} == {"LWS407"}
 
 
 @pytest.mark.parametrize(

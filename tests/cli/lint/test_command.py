@@ -44,7 +44,9 @@ def test_every_example_is_fine() -> None:
     assert len(names) > 5
     for name in names:
         result = run("-f", name, "--strict")
-        assert (result.exit_code, result.stdout) == (0, ""), name
+        # Of a pair's route there is always something to mind.
+        told = [line for line in result.stdout.splitlines() if "[LWS407]" not in line]
+        assert (result.exit_code, told) == (0, []), name
 
 
 def test_a_finding_is_a_line_and_the_counts_come_last(folder: Path) -> None:

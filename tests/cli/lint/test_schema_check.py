@@ -52,6 +52,11 @@ def _rules(schema: Any) -> Iterator[Mapping[str, str]]:
             yield from _rules(inner)
 
 
+def _pair(counterpart: Any, **members: Any) -> dict[str, Any]:
+    made = by_server.rollout(by_server.canary(capacity="Pair"))
+    return {**made, "spec": {**made["spec"], "counterpartRef": counterpart, **members}}
+
+
 #: A Rollout that breaks each rule of our own definitions, by the rule's message.
 _RULED: dict[str, dict[str, Any]] = {
     "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released": by_server.rollout(ref={"apiVersion": "x/v1"}),
@@ -65,6 +70,13 @@ _RULED: dict[str, dict[str, Any]] = {
     ),
     "the name may have at most 63 characters: objects of a release carry it as a label": by_server.rollout(
         name="a" * 64
+    ),
+    "capacity Pair and counterpartRef go together: set both or neither": by_server.rollout(
+        by_server.canary(capacity="Pair")
+    ),
+    "counterpartRef must name another workload of the kind of workloadRef": _pair(by_server.REF),
+    "the workloads of a pair are scaled by their owner: scale the LeaderWorkerSet itself": _pair(
+        {**by_server.REF, "name": "other"}, replicas=4
     ),
 }
 

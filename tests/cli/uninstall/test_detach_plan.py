@@ -175,3 +175,31 @@ def test_nothing_is_written_on_a_workload_without_a_mark() -> None:
 )
 def test_words_of_a_version_that_rolls(roll: Roll, words: str) -> None:
     assert rolling(roll).endswith(words)
+
+
+LEFT = (
+    "leaderworkerset/llama and leaderworkerset/llama-green are left as they are, and so are the weights of their route;"
+    " nothing rolls"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "outlook"),
+    [
+        ({"active": "llama"}, LEFT),
+        (
+            {**PROGRESSING, "active": "llama", "stable": {"templateHash": RUNS}},
+            f"its release (AwaitingApproval) goes back to leaderworkerset/llama first; {LEFT}",
+        ),
+        (
+            {**PROMOTING, "active": "llama", "stable": {"templateHash": RUNS}},
+            f"its hand-over is finished first; {LEFT}",
+        ),
+    ],
+    ids=["at rest", "a release is on", "the roles are about to change"],
+)
+def test_the_workloads_and_weights_of_a_pair_are_left_alone(status: Object, outlook: str) -> None:
+    paired = rollout(**status)
+    paired["spec"]["counterpartRef"] = {**paired["spec"]["workloadRef"], "name": "llama-green"}
+    (found,) = foretold(lws(image=NEW), paired, wanted="rev-2", running=("rev-1",))
+    assert (found.outlook, found.roll, found.workload) == (outlook, None, "llama")

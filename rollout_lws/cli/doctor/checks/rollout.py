@@ -42,7 +42,11 @@ def rollout(case: Case) -> Link:
     refused = case.unread(Name.ROLLOUT, about, rollouts(d.keys.group))
     if refused is not None:
         return refused
-    return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {case.workload_name}, the only one for it")
+    ref, other = spec.workload_ref.name, spec.counterpart_ref
+    if other is not None:
+        text = f"for the pair of LeaderWorkerSets {ref} and {other.name}, the only one for them"
+        return ok(Name.ROLLOUT, about, text)
+    return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {ref}, the only one for it")
 
 
 def controller(case: Case) -> Link:
@@ -101,7 +105,9 @@ def release(case: Case) -> Link:
     about, status = f"Rollout/{case.name}", case.d.status
     found, complaint = case.complained(Name.RELEASE, about), case.complaint
     if found is not None and complaint is not None:
-        steps = tuple(case.itself(verb) for verb in complaint.verbs)
+        # Nothing puts a template back into a workload of a pair.
+        verbs = [verb for verb in complaint.verbs if verb != "undo" or not case.d.paired]
+        steps = tuple(case.itself(verb) for verb in verbs)
         return replace(found, by_itself=_by_itself(complaint, gone=status.phase == Phase.ABORTED), next=steps)
     summary = status.summary
     if summary is not None and summary.state == SummaryState.AWAITING_APPROVAL:
@@ -111,10 +117,21 @@ def release(case: Case) -> Link:
     if status.phase != Phase.HEALTHY:
         text = status.message or f"is {status.phase or 'not adopted yet'}"
         return Link(Name.RELEASE, State.WAITING, about, text, "it goes on by itself")
+    if case.d.paired:
+        return _of_pair(case, about)
     if status.stable is not None and status.observed_template_hash not in (None, status.stable.template_hash):
         text = "none is on: the LeaderWorkerSet's new version waits; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")
     return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
+
+
+def _of_pair(case: Case, about: str) -> Link:
+    other = case.facts.observation.canary
+    if case.d.pending and other is not None:
+        text = f"none is on: the new version of LeaderWorkerSet {other.name} waits; the links above say why"
+        return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")
+    whose = "" if case.facts.observation.undecided else f"; LeaderWorkerSet {case.workload_name} is the active side"
+    return ok(Name.RELEASE, about, f"none is on{whose}")
 
 
 def _by_itself(complaint: Complaint, *, gone: bool) -> str:

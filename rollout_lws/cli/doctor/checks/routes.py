@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from rollout_lws.api import WriteConflict
 from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.checks import pair
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS, ObjectRef
 from rollout_lws.rollout.autoscaling import hpa_bounds, replicas
@@ -56,6 +57,9 @@ def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: t
     broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, "the release goes on when it is fixed", steps)
+    misled = _misled(case, facts, router, about, steps)
+    if misled is not None:
+        return misled
     drifted = next((each.ref for each in state.objects if each.drifted), None)
     if drifted is not None:
         text = f"another client has written over what the release wrote in {drifted}: {router.spec.advice}"
@@ -68,7 +72,26 @@ def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: t
         waits = case.facts.is_fresh(state.objects[0].live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, by_itself, steps)
+    if case.d.paired and not case.is_on:
+        whose = "" if case.facts.observation.undecided else f", with all requests to {case.workload_name}"
+        return ok(Name.ROUTE, about, f"accepted{whose}")
     return ok(Name.ROUTE, about, f"accepted, with {case.share} of requests to the new version")
+
+
+def _misled(case: Case, facts: RoutingFacts, router: Router, about: str, steps: tuple[str, ...]) -> Link | None:
+    """Of a pair: whether requests go to a side that does not answer them, or should not get them."""
+    if not case.d.paired:
+        return None
+    before = case.facts.before
+    state = State.BROKEN if before is None or (Name.ROUTE, about) in before.amiss else State.WAITING
+    found = pair.misled(case, facts, router.state.ref, router.state.objects[0].live)
+    if found is not None:
+        return Link(Name.ROUTE, State.WAITING if found.waits else state, about, found.text, found.by_itself, steps)
+    text = pair.disagreement(case, facts)
+    if not text:
+        return None
+    # The roles of a release change in the route first.
+    return Link(Name.ROUTE, state, about, text, "a controller follows the route", steps)
 
 
 def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
@@ -93,7 +116,8 @@ def _late(case: Case, state: RouteState) -> str:
     live = state.objects[0].live
     if live is None or not state.unaccepted:
         return ""
-    asked = weighted.parents(live, case.d.uid, case.d.keys)
+    paired = case.d.paired
+    asked = pair.asked_parents(case, live) if paired else weighted.parents(live, case.d.uid, case.d.keys)
     return state.unaccepted if set(asked) <= set(weighted_router.RULES.accepting(live)) else ""
 
 
@@ -114,6 +138,8 @@ def autoscaler(case: Case) -> Link | None:
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
     known = (*known, *case.facts.observation.autoscalers.of_rollout)
+    if d.paired:
+        return _of_pair(case, known)
     if not known or case.facts.observation.stable is None:
         return _number(case)
     about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{known[0]['metadata']['name']}"
@@ -142,6 +168,21 @@ def autoscaler(case: Case) -> Link | None:
     refs = [ObjectRef(HORIZONTAL_POD_AUTOSCALERS.kind, _name(each)) for each in known]
     undone = case.not_done(Name.AUTOSCALER, about, refs, steps) or _number(case)
     return undone or ok(Name.AUTOSCALER, about, "is held for the release" if held else "scales as its owner says")
+
+
+def _of_pair(case: Case, known: Sequence[Object]) -> Link | None:
+    """The workloads of a pair are scaled by whatever their owner wants, and its Rollout by nothing."""
+    of_rollout = case.facts.observation.autoscalers.of_rollout
+    if of_rollout:
+        name = _name(of_rollout[0])
+        text = f"cannot scale Rollout {case.name}, which scales no workload of its pair: let it scale the workload"
+        about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{name}"
+        steps = (case.kubectl(f"describe horizontalpodautoscaler {name}"),)
+        return Link(Name.AUTOSCALER, State.BROKEN, about, text, "nothing is scaled", steps)
+    if not known:
+        return None
+    about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{_name(known[0])}"
+    return ok(Name.AUTOSCALER, about, "scales as its owner says, also in a release")
 
 
 def _number(case: Case) -> Link | None:

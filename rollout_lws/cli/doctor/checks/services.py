@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.checks import pair
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS, SERVICES
 from rollout_lws.objects.workloads import Pod
@@ -33,6 +34,12 @@ def links(case: Case) -> Iterator[Link]:
     if found is not None:
         yield found
         return
+    if case.d.paired:
+        for each, side, workload in pair.selectors(case, facts):
+            if workload is not None:
+                yield _of_side(case, each, side, workload)
+        yield from _endpoints(case, facts)
+        return
     for each in of_stable(facts):
         yield _service(case, each, stable_endpoints(case.d), stable)
     if case.is_on and not case.is_leaving and wanted_split(case.d).reaches_new:
@@ -48,6 +55,13 @@ def links(case: Case) -> Iterator[Link]:
 
 def _refused(case: Case, about: str) -> Link | None:
     return case.complained(Name.SERVICE, about, (case.kubectl(f"get {about.lower()} -o yaml"),))
+
+
+def _of_side(case: Case, selector: Selector, side: VersionEndpoints, workload: Workload) -> Link:
+    """The Service or pool of one workload of a pair, which has nothing to select while that has no groups."""
+    if selector.live is not None and not workload.workload.replicas:
+        return ok(Name.SERVICE, _about(selector), f"selects nothing now: {workload.name} has 0 groups")
+    return _service(case, selector, side, workload)
 
 
 def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: Workload) -> Link:
@@ -111,11 +125,21 @@ def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
     pods: dict[str, Pod] = {}
     for workload in case.facts.sides:
         pods |= {pod.metadata.name: pod for pod in (*workload.leaders, *workload.pods)}
-    for name in (facts.names.service, facts.canary_service_name):
+    empty = _without_groups(case, facts)
+    for name in filter(None, (facts.names.service, facts.canary_service_name)):
         live = facts.find(SERVICES, name)
-        if live is not None:
+        if live is not None and name not in empty:
             selected = [pod for pod in pods.values() if SELECTING.selects(live, pod.metadata.labels)]
             yield _listed(case, facts, live, selected)
+
+
+def _without_groups(case: Case, facts: RoutingFacts) -> frozenset[str]:
+    """Services of workloads of a pair that do not exist, or have 0 groups as their owner wants it."""
+    if not case.d.paired:
+        return frozenset()
+    every = pair.selectors(case, facts)
+    empty = (each for each, _, side in every if side is None or not side.workload.replicas)
+    return frozenset(each.name for each in empty if each.resource == SERVICES)
 
 
 def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Pod]) -> Link:

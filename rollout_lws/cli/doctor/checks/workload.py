@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
@@ -19,6 +21,42 @@ from rollout_lws.workload.revisions import observed
 _LWS_CONTROLLER = "kubectl get pods -n lws-system"
 
 
+def links(case: Case) -> Iterator[Link]:
+    """One link for the LWS, of a pair one for each."""
+    serving, d = workload(case), case.d
+    if not d.paired or serving.state is State.UNKNOWN:
+        yield serving
+        return
+    if d.o.canary is not None:
+        yield serving
+        yield ok(Name.WORKLOAD, f"LeaderWorkerSet/{d.o.canary.name}", _of(case, d.o.canary))
+        return
+    about = f"LeaderWorkerSet/{d.other_name}"
+    if serving.about != about or d.o.stable is None:
+        yield serving
+        yield _absent(case, d.other_name)
+    else:
+        yield ok(Name.WORKLOAD, f"LeaderWorkerSet/{d.name}", _of(case, d.o.stable))
+        yield serving
+
+
+def _of(case: Case, side: Workload) -> str:
+    role = case.role(side.name)
+    told = f"generation {side.workload.metadata.generation}, {side.workload.replicas} groups"
+    return f"{told}, {role}" if role else told
+
+
+def _absent(case: Case, name: str) -> Link:
+    return Link(
+        Name.WORKLOAD,
+        State.BROKEN,
+        f"LeaderWorkerSet/{name}",
+        f"does not exist in namespace {case.namespace}",
+        "it is taken into care as soon as it exists",
+        (case.kubectl(f"get {LEADER_WORKER_SETS}"),),
+    )
+
+
 def workload(case: Case) -> Link:
     """Whether the LWS exists and may be released."""
     about = f"LeaderWorkerSet/{case.workload_name}"
@@ -32,23 +70,14 @@ def workload(case: Case) -> Link:
     if found is not None:
         return found
     if stable is None:
-        return Link(
-            Name.WORKLOAD,
-            State.BROKEN,
-            about,
-            f"does not exist in namespace {case.namespace}",
-            "it is taken into care as soon as it exists",
-            (case.kubectl(f"get {LEADER_WORKER_SETS}"),),
-        )
-    return ok(
-        Name.WORKLOAD, about, f"generation {stable.workload.metadata.generation}, {stable.workload.replicas} groups"
-    )
+        return _absent(case, case.workload_name)
+    return ok(Name.WORKLOAD, about, _of(case, stable))
 
 
 def hold(case: Case) -> Link | None:
-    """Whether the hold keeps a new template from rolling; None when the LWS is not to be held."""
+    """Whether the hold keeps a new template from rolling; None when the LWS is not to be held, as those of a pair."""
     stable, d = case.facts.observation.stable, case.d
-    if stable is None or case.is_leaving:
+    if stable is None or case.is_leaving or d.paired:
         return None
     about = f"LeaderWorkerSet/{case.workload_name}"
     found = case.complained(Name.HOLD, about, (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml"),))
@@ -85,14 +114,23 @@ def hold(case: Case) -> Link | None:
 
 
 def own_surge(case: Case) -> Link | None:
-    """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes."""
-    stable, keys = case.facts.observation.stable, case.d.keys
+    """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes. A pair's workloads
+    are updated by nothing else, before any release.
+    """
+    sides = case.facts.sides if case.d.paired else (case.facts.observation.stable,)
+    return next((link for side in sides if (link := _own_surge(case, side)) is not None), None)
+
+
+def _own_surge(case: Case, stable: Workload | None) -> Link | None:
+    keys = case.d.keys
     queue = queue_of(stable.workload) if stable is not None else ""
     surge = users_strategy(stable.workload, keys).max_surge if stable is not None else 0
     if stable is None or not queue or surge in (0, "0%"):
         return None
     name = stable.name
     held = "comes back when the Rollout leaves" if hold_record(stable.workload, keys) else "counts while it is not held"
+    if case.d.paired:
+        held = "counts when its template changes"
     manifest = "# its manifest, with maxSurge: 0"
     return Link(
         Name.RELEASE,
@@ -121,7 +159,7 @@ def history(case: Case) -> Link | None:
         State.BROKEN,
         about,
         f"the stable version (template {record.template_hash}) is not stored: its ControllerRevision is gone,"
-        " and `undo` cannot go back to it",
+        f" and `{'history' if case.d.paired else 'undo'}` cannot {'show' if case.d.paired else 'go back to'} it",
         "it is stored again when the next version is released, if the LeaderWorkerSet remembers it by then",
         (case.itself("history"), case.kubectl(f"get controllerrevisions -l {case.d.keys.history}={case.name}")),
     )

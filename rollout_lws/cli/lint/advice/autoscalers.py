@@ -34,7 +34,7 @@ def _of_workload(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
             " manifest sets it back, also in the middle of a release: remove replicas from the manifest",
         )
     for rollout in files.of_kind(rollouts().kind):
-        if _workload(rollout) == name and rollout.body["spec"].get("replicas") is not None:
+        if _workload(rollout) == name and _asked(rollout) is not None:
             yield autoscaler.manifest.found(
                 _CODE,
                 ("spec", "scaleTargetRef"),
@@ -55,7 +55,7 @@ def _of_rollout(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
 
 
 def _of_manifests(files: FileSnapshot, rollout: Shaped) -> Iterator[Finding]:
-    asked, lws = rollout.body["spec"].get("replicas"), files.find(LEADER_WORKER_SETS.kind, _workload(rollout))
+    asked, lws = _asked(rollout), files.find(LEADER_WORKER_SETS.kind, _workload(rollout))
     written = lws.manifest.body["spec"].get("replicas") if lws is not None else None
     if lws is not None and None not in (asked, written) and asked != written:
         yield lws.manifest.found(
@@ -64,6 +64,12 @@ def _of_manifests(files: FileSnapshot, rollout: Shaped) -> Iterator[Finding]:
             f"{rollout.manifest.what_and_place} asks for {asked} groups, and puts back what every apply of this"
             f" manifest sets: write {asked} here too, and change both together",
         )
+
+
+def _asked(rollout: Shaped) -> int | None:
+    """The number of groups that it writes; None without one, and of a pair, which is refused with one."""
+    spec = rollout.body["spec"]
+    return None if spec.get("counterpartRef") else spec.get("replicas")
 
 
 def _workload(rollout: Shaped) -> str:

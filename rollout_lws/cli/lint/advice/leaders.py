@@ -26,14 +26,16 @@ _ASKING = ("httpGet", "grpc", "exec")
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     every = [*releases(files)]
-    routed = {each.rollout.spec.workload_ref.name for each in every if each.routing}
-    timed = {each.rollout.spec.workload_ref.name for each in every if each.rollout.spec.strategy.min_ready_seconds}
+    routed = {name for each in every if each.routing for name in each.workloads}
+    timed = {name for each in every if each.rollout.spec.strategy.min_ready_seconds for name in each.workloads}
+    # No release of a pair deletes a group.
+    renewed = {name for each in every if each.routing and not each.is_pair for name in each.workloads}
     for lws in files.of_kind(LEADER_WORKER_SETS.kind):
         if files.is_released(lws.manifest.name):
             yield from _readiness(lws, timed=lws.manifest.name in timed)
             yield from _leaders_first(files, lws, routed=lws.manifest.name in routed)
         yield from _grace(lws)
-        if lws.manifest.name in routed:
+        if lws.manifest.name in renewed:
             yield from _shutdown(lws)
 
 

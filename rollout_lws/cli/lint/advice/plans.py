@@ -22,9 +22,10 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
         yield from _pauses(release)
         if release.lws is not None:
             yield from _groups(release, release.lws)
-            yield from _deadline(release, release.lws)
             yield from _claims(files, release, release.lws)
-            yield from _drain(release, release.lws)
+        for lws in release.members:
+            yield from _deadline(release, lws)
+            yield from _drain(release, lws)
 
 
 def _pauses(release: Release) -> Iterator[Finding]:

@@ -15,12 +15,31 @@ from rollout_lws.targets.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with a strategy, and its LeaderWorkerSet if it is among the files."""
+    """A Rollout with a strategy, and its LeaderWorkerSet if it is among the files; of a pair that of workloadRef, and
+    ``other`` that of counterpartRef.
+    """
 
     manifest: Manifest
     rollout: Rollout
     plan: StyleStrategy
     lws: Target | None
+    other: Target | None = None
+
+    @property
+    def is_pair(self) -> bool:
+        return self.rollout.spec.counterpart_ref is not None
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Names of the workloads that it names."""
+        spec = self.rollout.spec
+        refs = (spec.workload_ref, spec.counterpart_ref)
+        return tuple(ref.name for ref in refs if ref is not None)
+
+    @property
+    def members(self) -> tuple[Target, ...]:
+        """Its LeaderWorkerSets that are among the files."""
+        return tuple(each for each in (self.lws, self.other) if each is not None)
 
     @property
     def routing(self) -> TrafficRouting | None:
@@ -39,4 +58,6 @@ def releases(files: FileSnapshot) -> Iterator[Release]:
         strategy = rollout.spec.strategy
         if strategy.style is not None and (strategy.canary is None or strategy.blue_green is None):
             lws = files.snapshot.workload(LEADER_WORKER_SETS, rollout.spec.workload_ref.name)
-            yield Release(each.manifest, rollout, strategy.style, lws)
+            other = rollout.spec.counterpart_ref
+            beside = files.snapshot.workload(LEADER_WORKER_SETS, other.name) if other is not None else None
+            yield Release(each.manifest, rollout, strategy.style, lws, beside)

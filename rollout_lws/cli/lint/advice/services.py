@@ -25,7 +25,7 @@ _HEALTH = re.compile(r"health[-_]?(?:check|probe)[-_](?:protocol|type)$")
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     routings = [each.routing for each in releases(files) if each.routing]
     whole = {each.service for each in routings if each.target == "AllPods"}
-    named = {each.service for each in routings}
+    named = {name for each in routings for name in (each.service, each.counterpart_service) if name}
     for selecting in (services.SELECTING, pools.SELECTING):
         for each in files.of_kind(selecting.resource.kind):
             name = each.manifest.name

@@ -16,7 +16,7 @@ _PARTITION: Path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "pa
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     for lws in files.of_kind(LEADER_WORKER_SETS.kind):
-        if files.is_released(lws.manifest.name):
+        if files.is_held(lws.manifest.name):
             yield from _partition(lws, f"{files.group}/original")
         yield from _addresses(lws)
 

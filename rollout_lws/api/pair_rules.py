@@ -1,0 +1,103 @@
+"""What the spec of a pair can be refused for: two workloads of the user's between which requests move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rollout_lws.api.problem import Problem
+from rollout_lws.api.rollout_spec import CanaryStrategy, CounterpartRef, RolloutSpec
+
+_CAPACITY = "spec.strategy.canary.capacity"
+
+
+def pair_problems(spec: RolloutSpec) -> Iterator[Problem]:
+    """What is wrong with the members of a pair, and with those that are of a pair only and set without one."""
+    canary, counterpart = spec.strategy.canary, spec.counterpart_ref
+    is_pair = canary is not None and canary.is_pair
+    if counterpart is None:
+        if is_pair:
+            yield Problem("spec.counterpartRef", "capacity Pair moves requests between two workloads: name the other")
+        yield from _without_pair(spec)
+        return
+    if not is_pair or canary is None:
+        yield Problem(
+            _CAPACITY,
+            "counterpartRef names a pair's second workload: set capacity: Pair, or remove counterpartRef",
+        )
+        return
+    yield from _workloads(spec, counterpart)
+    if spec.touch is None:
+        yield Problem(
+            "spec.touch",
+            "a pair whose replicas a release writes is not built yet: set touch: RouteOnly, and scale both workloads"
+            " yourself",
+        )
+    if spec.replicas is not None:
+        yield Problem("spec.replicas", "with touch: RouteOnly no workload is scaled: remove it, and scale the workload")
+    yield from _routing(canary)
+
+
+def _without_pair(spec: RolloutSpec) -> Iterator[Problem]:
+    style = spec.strategy.style
+    routing = style.traffic_routings[0] if style is not None and style.traffic_routings else None
+    for path, value in (
+        ("spec.activeSide", spec.active_side),
+        ("spec.touch", spec.touch),
+        (
+            f"spec.strategy.{'canary' if spec.strategy.canary is not None else 'blueGreen'}"
+            ".trafficRoutings[0].counterpartService",
+            routing.counterpart_service if routing is not None else None,
+        ),
+    ):
+        if value is not None:
+            yield Problem(path, "it is for a pair: name the second workload in counterpartRef, or remove it")
+
+
+def _workloads(spec: RolloutSpec, counterpart: CounterpartRef) -> Iterator[Problem]:
+    ref = spec.workload_ref
+    if (counterpart.api_version, counterpart.kind) != (ref.api_version, ref.kind):
+        yield Problem(
+            "spec.counterpartRef.kind",
+            f"both workloads of a pair are of one kind: give it {ref.api_version} {ref.kind}, as workloadRef has",
+        )
+    if counterpart.name == ref.name:
+        yield Problem("spec.counterpartRef.name", f"{ref.name} is workloadRef itself: name the other workload")
+    if spec.active_side not in (None, ref.name, counterpart.name):
+        yield Problem("spec.activeSide", f"{spec.active_side} is neither: name {ref.name} or {counterpart.name}")
+
+
+def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
+    at = "spec.strategy.canary.trafficRoutings"
+    if not canary.traffic_routings:
+        yield Problem(at, "the release of a pair moves requests: name the HTTPRoute and the Services of both workloads")
+        return
+    for index, step in enumerate(canary.steps):
+        shared = any(each.traffic or each.matches for each in canary.steps[:index])
+        if shared and not (step.traffic or step.matches):
+            yield Problem(
+                f"spec.strategy.canary.steps[{index}].traffic",
+                "without a share the step would move back what the steps before have moved: give it traffic",
+            )
+        if step.request_header_modifier is not None and not step.matches:
+            yield Problem(
+                f"spec.strategy.canary.steps[{index}].requestHeaderModifier",
+                "a weight changes no headers, since both backends are yours: give the step matches, or remove it",
+            )
+    routing = canary.traffic_routings[0]
+    if routing.ingress is not None:
+        yield Problem(f"{at}[0].ingress", "an Ingress cannot name both Services of a pair: use gateway.httpRouteName")
+    if routing.target != "AsSelected":
+        yield Problem(
+            f"{at}[0].target", "a pair's Services keep the selectors that they have: remove it, and correct those"
+        )
+    pools = canary.pools
+    if pools is None and routing.counterpart_service is None:
+        yield Problem(f"{at}[0].counterpartService", "each workload of a pair has its own Service: name the other one")
+    elif pools is not None and routing.counterpart_service is not None:
+        yield Problem(
+            f"{at}[0].counterpartService", "inference pools lead to both workloads: remove it, or remove inferencePool"
+        )
+    elif routing.counterpart_service == routing.service:
+        yield Problem(
+            f"{at}[0].counterpartService", f"Service {routing.service} is that of workloadRef: name the other one"
+        )

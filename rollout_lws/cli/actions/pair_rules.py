@@ -1,0 +1,61 @@
+"""What commands that edit an LWS say of a pair, whose workloads they leave to their owner: what to do instead. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rollout_lws.cli.rollouts import releasing
+from rollout_lws.cli.sides import Sides
+from rollout_lws.cli.versions import Stored, to_undo
+
+Object = dict[str, Any]
+
+
+def way_back(rollout: Object, sides: Sides, known: Sequence[Stored], live: str, number: int | None) -> str:
+    """How to go back to version ``number``, or to the one before. ``live`` is our hash of the inactive side's version.
+    UsageError when there is no such version.
+    """
+    name = rollout["metadata"]["name"]
+    if releasing(rollout):
+        return (
+            f"rollout/{name} is a pair whose release is on: `rollout-lws abort {name}` sends all requests back to"
+            f" leaderworkerset/{sides.active}"
+        )
+    stable = str(((rollout.get("status") or {}).get("stable") or {}).get("templateHash") or "")
+    wanted = to_undo(known, stable, stable, number)
+    images = f" ({', '.join(wanted.images)})" if wanted.images else ""
+    if wanted.template_hash == live:
+        return (
+            f"rollout/{name} is a pair, and leaderworkerset/{sides.inactive} still has revision"
+            f" {wanted.number}{images}: `rollout-lws start {name}` releases it"
+        )
+    return (
+        f"rollout/{name} is a pair, and leaderworkerset/{sides.inactive} has another version than revision"
+        f" {wanted.number}{images}: apply that one to it, and it is released in steps; `rollout-lws history {name}"
+        f" --revision {wanted.number}` prints it"
+    )
+
+
+def without_restart(rollout: Object, sides: Sides) -> str:
+    return (
+        f"rollout/{rollout['metadata']['name']} is a pair, and its workloads are not edited: to release the same"
+        f" version once more, apply it with another annotation of its pods to {_inactive(sides)}"
+    )
+
+
+def without_edit(rollout: Object, sides: Sides) -> str:
+    return (
+        f"rollout/{rollout['metadata']['name']} is a pair, and its workloads are not edited: apply the change to"
+        f" {_inactive(sides)}, and it is released in steps"
+    )
+
+
+def without_hold(rollout: Object) -> str:
+    return f"rollout/{rollout['metadata']['name']} is a pair, whose workloads are not held, so there is no hold to open"
+
+
+def _inactive(sides: Sides) -> str:
+    if sides.known:
+        return f"leaderworkerset/{sides.inactive}, the inactive side"
+    return f"the side without requests, leaderworkerset/{sides.active} or leaderworkerset/{sides.inactive}"

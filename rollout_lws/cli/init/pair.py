@@ -1,0 +1,193 @@
+"""Proposes a Rollout for two LWSs with a way in of their own each, between which an HTTPRoute shares requests. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import yaml
+
+from rollout_lws.capacity import known
+from rollout_lws.cli import gitops
+from rollout_lws.cli.init import routes
+from rollout_lws.cli.init.proposal import Proposal, not_released
+from rollout_lws.cli.init.routes import Routing
+from rollout_lws.cli.init.steps import PAUSE_SECONDS, Proposed
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.targets.target import Target
+from rollout_lws.traffic import pools
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
+from rollout_lws.traffic.route.pair import weights_of
+from rollout_lws.traffic.route.state import references, refers, rules_of
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import PAIR_ROUTERS
+from rollout_lws.traffic.services import backends
+from rollout_lws.traffic.split import Backend
+
+#: Steps of any two sides: the owner has loaded all groups, so waiting for all of them costs nothing.
+_STEPS = (
+    Proposed("100%", "10%", None, "a tenth of the requests, when all groups of the inactive side are ready"),
+    Proposed("100%", "50%", PAUSE_SECONDS, f"half of them for {PAUSE_SECONDS // 60} minutes; then all"),
+)
+
+
+def propose_pair(found: Snapshot, workload: str, counterpart: str, name: str = "") -> Proposal:
+    """The proposal; UsageError, with what to do, when no Rollout is possible."""
+    if workload == counterpart:
+        raise UsageError(f"--counterpart names LeaderWorkerSet {workload} itself: name the other one of the pair")
+    first, other = _workload(found, workload), _workload(found, counterpart)
+    routing = _routing(found, workload, counterpart)
+    ignored = tuple(routing.ignored)
+    live = (found.find(each.resource, each.name) for each in ignored)
+    return Proposal(
+        name=name or workload,
+        namespace=first.metadata.namespace,
+        workload=workload,
+        counterpart=counterpart,
+        counterpart_replicas=other.replicas,
+        active_side=workload if _has_both(found, workload, routing) else "",
+        api_version=f"{found.keys.group}/v1beta1",
+        capacity=known.PAIR,
+        replicas=first.replicas,
+        size=first.version.size,
+        accelerators=first.version.accelerators_by_name,
+        steps=_STEPS,
+        routing=routing,
+        keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
+        ignored=ignored,
+        warnings=tuple(_warnings(found, workload, counterpart, routing)),
+    )
+
+
+def _workload(found: Snapshot, name: str) -> Target:
+    lws = found.workload(LEADER_WORKER_SETS, name)
+    if lws is None:
+        raise UsageError(f"there is no LeaderWorkerSet {name!r}: see `kubectl get leaderworkersets`")
+    not_released(found, lws)
+    return lws
+
+
+def _routing(found: Snapshot, workload: str, counterpart: str) -> Routing:
+    """What leads to each side, and the route that names both; UsageError, with what to add, where one is missing."""
+    services, unfit = routes.services_of(found, workload, counterpart)
+    others, other_unfit = routes.services_of(found, counterpart, workload)
+    candidates = [
+        *(Routing(one, pair=True, counterpart_service=other) for one, other in product(services, others)),
+        *(
+            Routing(services[0], stable_pool=one, canary_pool=other, pair=True)
+            for one, other in product(_pools(found, workload), _pools(found, counterpart))
+            if services and one != other
+        ),
+    ]
+    near: list[str] = []
+    for each in candidates:
+        names = _names(each, workload)
+        for router in PAIR_ROUTERS:
+            for live in sorted(found.plain(router.spec.resource), key=_name):
+                problem = _problem(found, router, names, live)
+                if not problem:
+                    return _at(each, router, _name(live))
+                near += _lacking(names, router, live, problem)
+    if near:
+        raise UsageError(near[0])
+    for name, fit, told in ((workload, services, unfit), (counterpart, others, other_unfit)):
+        if not fit:
+            raise UsageError(_no_service(name, told))
+    raise UsageError(
+        f"no HTTPRoute refers to Service {services[0]} or Service {others[0]}: create one whose rule has backendRefs to"
+        f" both, weight 100 for the side that serves and 0 for the other one"
+    )
+
+
+def _at(found: Routing, router: type[Router], route: str) -> Routing:
+    return Routing(
+        found.service,
+        router.spec,
+        route,
+        found.stable_pool,
+        found.canary_pool,
+        pair=True,
+        counterpart_service=found.counterpart_service,
+    )
+
+
+def _no_service(workload: str, unfit: list[str]) -> str:
+    why = f" ({unfit[0]})" if unfit else ""
+    return (
+        f"no Service selects the leaders of LeaderWorkerSet {workload} and of no other{why}: each side of a pair needs"
+        f' one of its own, such as one with the selector {{{LWS_NAME}: {workload}, {LWS_WORKER_INDEX}: "0"}}'
+    )
+
+
+def _pools(found: Snapshot, workload: str) -> list[str]:
+    leaders = routes.leaders_of(found, workload)
+    names = routes.selecting_leaders(found, pools.SELECTING, leaders[workload])
+    lws = found.workload(LEADER_WORKER_SETS, workload)
+    live = {name: found.find(INFERENCE_POOLS, name) for name in names}
+    return [
+        name
+        for name, pool in live.items()
+        if pool is not None
+        and lws is not None
+        and not pools.pool_problem(pool, "", found.keys, workload=lws, leaders=leaders)
+    ]
+
+
+def _names(routing: Routing, workload: str) -> Names:
+    of_pools = tuple(
+        ManagedRef(kind=INFERENCE_POOLS.kind, name=pool, version=version)
+        for pool, version in ((routing.stable_pool, STABLE), (routing.canary_pool, CANARY))
+        if pool
+    )
+    names = Names(service=routing.service, canary_service=routing.counterpart_service, refs=of_pools)
+    return of_sides(names, workload, workload)
+
+
+def _problem(found: Snapshot, router: type[Router], names: Names, live: Object) -> str:
+    """Why a release cannot move requests in this route; "" when it can. It counts as in use, which shows only then."""
+    objects = {router.spec.resource: {_name(live): router.spec.in_use({**live, "status": {}})}}
+    facts = RoutingFacts(names, live["metadata"].get("namespace", ""), "", found.keys, objects=objects)
+    problem = router(facts, _name(live)).check()
+    return problem.message if problem is not None else ""
+
+
+def _lacking(names: Names, router: type[Router], live: Object, problem: str) -> Iterator[str]:
+    """What to add to a route that names one side of the pair only."""
+    both, namespace = backends(names), str(live["metadata"].get("namespace", ""))
+    for rule in rules_of(live):
+        refs = references(rule)
+        named = [any(refers(ref, each, namespace) for ref in refs) for each in (both.stable, both.canary)]
+        if named.count(True) == 1:
+            lacks, there = (both.canary, both.stable) if named[0] else (both.stable, both.canary)
+            port = next((ref.get("port") for ref in refs if refers(ref, there, namespace)), None)
+            line = yaml.safe_dump([_reference(lacks, port)], sort_keys=False, default_flow_style=None).strip()
+            yield f"{problem}. Below backendRefs of {router.spec.resource.kind} {_name(live)}:\n  {line}"
+
+
+def _reference(backend: Backend, port: object) -> dict[str, object]:
+    kind = {"group": backend.group, "kind": backend.kind} if backend.group else {}
+    at = {"port": port} if port is not None and not backend.group else {}
+    return {**kind, "name": backend.name, **at, "weight": 0}
+
+
+def _has_both(found: Snapshot, workload: str, routing: Routing) -> bool:
+    """Whether both sides get requests today, or neither: then nothing but the Rollout says which one is active."""
+    live = found.find(routing.router.resource, routing.route) if routing.router is not None else None
+    weights = weights_of(live, backends(_names(routing, workload))) if live is not None else (0, 0)
+    return all(weights) or not any(weights)
+
+
+def _warnings(found: Snapshot, workload: str, counterpart: str, routing: Routing) -> Iterator[str]:
+    """What neither ``plan`` nor ``lint`` of the proposal tells."""
+    if _has_both(found, workload, routing):
+        yield (
+            f"requests go to both {workload} and {counterpart} today, or to neither: the Rollout names {workload} as"
+            f" activeSide, and gives it all of them when it is applied; name {counterpart} there if that one serves"
+        )
+
+
+def _name(live: Object) -> str:
+    return str(live["metadata"]["name"])

@@ -1,0 +1,92 @@
+"""The two workloads of a pair's Rollout, and their roles by its status. Pure: reads Rollouts as raw JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Names of the workloads of a pair. ``active`` has the requests at rest, and a release moves them to ``inactive``.
+
+    ``known`` is whether the status says so; until then they are those of workloadRef and counterpartRef.
+    """
+
+    active: str
+    inactive: str
+    known: bool
+
+    def role(self, name: str) -> str:
+        """``active`` or ``inactive``; "" while that is not known."""
+        if not self.known:
+            return ""
+        return "active" if name == self.active else "inactive"
+
+
+def sides_of(rollout: Object) -> Sides | None:
+    """The sides of a pair; None of a Rollout that names one workload."""
+    other = str(((rollout.get("spec") or {}).get("counterpartRef") or {}).get("name") or "")
+    if not other:
+        return None
+    first = named(rollout)
+    active = (rollout.get("status") or {}).get("active")
+    if active == other:
+        return Sides(other, first, known=True)
+    return Sides(first, other, known=active == first)
+
+
+def named(rollout: Object) -> str:
+    """Name of the workload in workloadRef."""
+    return str(rollout["spec"]["workloadRef"]["name"])
+
+
+def edited(rollout: Object) -> str:
+    """Name of the workload whose template asks for a version: of a pair the inactive side."""
+    sides = sides_of(rollout)
+    return named(rollout) if sides is None else sides.inactive
+
+
+def is_settled(rollout: Object) -> bool:
+    """Whether a pair is at rest, and neither side has a version that is to be released."""
+    status = rollout.get("status") or {}
+    stable, judged = serving_hash(rollout), status.get("observedTemplateHash")
+    return (
+        status.get("phase") == "Healthy"
+        and not status.get("startRequested")
+        and bool(stable and judged)
+        and judged in (stable, status.get("inactiveHash"))
+    )
+
+
+def serving_hash(rollout: Object) -> str:
+    """Our hash of the version that serves, "" before there is one."""
+    return str(((rollout.get("status") or {}).get("stable") or {}).get("templateHash") or "")
+
+
+def names_served(rollout: Object) -> bool:
+    """Whether the id in the status is of the release that is on, that was aborted, or that serves. At rest that of a
+    pair may be of its inactive side's version.
+    """
+    status = rollout.get("status") or {}
+    if sides_of(rollout) is None or status.get("phase") != "Healthy":
+        return True
+    return bool(serving_hash(rollout)) and serving_hash(rollout) == status.get("observedTemplateHash")
+
+
+def serves_alone(rollout: Object) -> bool:
+    """Whether no release of a pair is on, and its active side has all requests. It has not while only the other side
+    serves, or while another client insists on other weights, and the message says so.
+    """
+    status, sides = rollout.get("status") or {}, sides_of(rollout)
+    if sides is None or not sides.known or status.get("phase") not in ("Healthy", "Aborted"):
+        return False
+    if (status.get("verdict") or {}).get("reason") == "CounterpartMissing":
+        return True
+    retirable = (each for each in status.get("conditions") or () if each["type"] == "ReadyToRetire")
+    if any(each["status"] == "True" for each in retirable):
+        return True
+    # Requests that still run on the inactive side may delay that for a while.
+    return (status.get("summary") or {}).get("state") == "Healthy" and not status.get("message")

@@ -1,0 +1,108 @@
+"""The end of a pair's release: all requests go to the new side, the other one drains, and the roles change.
+
+The roles change in one write, on the route. Until then the release can go back; after it ``status.stable`` follows.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import FinalisingStep, StableRecord, SummaryState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.gates import release
+from rollout_lws.rollout.gates.base import Failed, aborts
+from rollout_lws.rollout.gates.telling import waits
+from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
+from rollout_lws.rollout.history import store_version
+from rollout_lws.rollout.lifecycle import actions
+from rollout_lws.rollout.lifecycle.finalize_common import turned_round
+from rollout_lws.rollout.lifecycle.rollback import record_ending
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.routing import route, sides
+from rollout_lws.rollout.routing.drains import Leaving, drained
+from rollout_lws.rollout.state import CleaningUp, Promoting
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.revisions import target_revision
+
+
+def have_turned(d: Draft) -> bool:
+    """True if the roles have changed, and the status does not say so yet."""
+    stable, other = d.status.stable, d.o.canary
+    return (
+        d.paired
+        and isinstance(d.state, Promoting)
+        and stable is not None
+        and other is not None
+        and stable.workload_uid == other.workload.metadata.uid
+        and sides.have_turned(d)
+    )
+
+
+def no_release(d: Draft) -> str:
+    """Why a pair's release cannot go on; "" if it can."""
+    if not d.paired:
+        return ""
+    if d.o.canary is None:
+        return f"{d.kind} {d.other_name} was deleted"
+    return "" if d.pending or d.asks_for_stable else f"no version of {d.other_name} is to be released"
+
+
+def hand_over(d: Draft) -> Draft:
+    """Moves all requests; without a verdict if another task continues in this pass."""
+    if have_turned(d):
+        return _became_stable(actions.refuse_abort(d, actions.promoted_already(d)))
+    d = release.follow(d)
+    failure = release.failed(d)
+    over = no_release(d)
+    turned = (Ending.ROLLBACK, over) if over else turned_round(d)
+    if failure is not None and turned is None and aborts(d) and not d.paused:
+        turned = Ending.ABORTED, failure.message
+    if turned is not None:
+        return record_ending(d, *turned).enter(CleaningUp(turned[0]))
+    if failure is not None and not d.paused:
+        return _stops(d, failure)
+    d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_NEW)
+    # Without a record the weights are set all the same, and drained from now on.
+    d, routed = route.route(d, len(d.strategy.steps))
+    if d.paused:
+        return actions.stays_paused(d, f"{d.name} hands over")
+    if not routed.done:
+        return _not_routed(d, routed.message)
+    record = d.status.traffic
+    since = (record.since if record is not None else None) or d.now
+    d, waited = drained(d, since, Leaving(f"groups of {d.name}", d.stable, groups(d.stable)))
+    if not waited.done:
+        d = d.wake(waited.until)
+        return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, waited.message)
+    if not sides.is_ready_to_turn(d):
+        return _not_routed(d, f"{d.edited.name} has to have all requests, and a ready group")
+    return sides.turn(d).reconciling(
+        Reason.PROMOTING, SummaryState.PROMOTING, f"{d.edited.name} becomes the active side"
+    )
+
+
+def _stops(d: Draft, failure: Failed) -> Draft:
+    d, _ = route.keep(d)
+    return waits(d, failure, "hand-over")
+
+
+def _not_routed(d: Draft, message: str) -> Draft:
+    d = keep_clock(d, None)
+    late = deadline_passed(d, None)
+    if late is not None:
+        told = f"hand-over: traffic was not routed in time: {message.rstrip('.')}"
+        return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
+    return d.reconciling(Reason.ROUTING, SummaryState.PROMOTING, message)
+
+
+def _became_stable(d: Draft) -> Draft:
+    """Records the side that is active by now."""
+    workload, revision = d.stable.workload, target_revision(d.stable)
+    before = d.status.stable
+    record = StableRecord(
+        template_hash=workload.version.template_hash, revision=revision, workload_uid=workload.metadata.uid
+    )
+    # A version that was applied to the other side meanwhile is not on record, so that its release begins.
+    inactive = before.template_hash if before is not None else None
+    d = d.set(stable=record, active=d.name, inactive_hash=inactive)
+    d = store_version(d, workload.version, revision)
+    d = d.set_sub(new_revision=revision, stable_revision=revision).enter(CleaningUp(Ending.SUCCESS))
+    return d.event(EventReason.PROMOTED, f"{d.called} at revision {revision} has all requests and is the active side")

@@ -1,0 +1,182 @@
+"""A pair at rest: adopts its two sides, keeps the route as it is, and starts releases of the inactive side's versions.
+
+No workload of a pair is held or scaled. A version takes effect on the inactive side by itself, where no request reaches
+it; what is released is the requests.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import Phase, StableRecord, StepState, SummaryState, TrafficRecord
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.rollout.decision import FieldRef
+from rollout_lws.rollout.draft import Draft, Persist
+from rollout_lws.rollout.history import drop_surplus, record_stable, store_version
+from rollout_lws.rollout.lifecycle import idle
+from rollout_lws.rollout.lifecycle.adoption import AT_REST, waits_for_lws
+from rollout_lws.rollout.preflight import cannot_release, invalid_spec
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.recent_writes import applied_lately
+from rollout_lws.rollout.routing import sides
+from rollout_lws.rollout.routing.route_result import Routed
+from rollout_lws.rollout.routing.routing_preflight import obstacles
+from rollout_lws.traffic.routers import pair_routers
+from rollout_lws.workload.revisions import observed, target_revision
+
+
+def adopt(d: Draft) -> Draft:
+    """Records which side is active; always gives a verdict. A release of an earlier active side is over."""
+    facts = d.o.routing
+    if facts is not None and facts.waits:
+        # What the route says is not known yet: the record stays as it is.
+        told = d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, facts.waits)
+        return told if facts.trouble or d.status.stable is None else told.but(persist=Persist.NOT)
+    if d.o.undecided:
+        return _undecided(d)
+    if not observed(d.stable):
+        return waits_for_lws(d, SummaryState.ADOPTING, d.stable)
+    # What cannot be released is protected all the same.
+    d, rested = sides.rest(d)
+    refusal = invalid_spec(d) or next(obstacles(d), None)
+    if refusal is not None:
+        return d.refuse(refusal)
+    if not rested.done:
+        return _not_rested(d, rested, SummaryState.ADOPTING)
+    if d.o.batch_release is not None:
+        d = d.write(dismiss(d.o.batch_release, d.keys))
+    workload, revision, other = d.stable.workload, target_revision(d.stable), d.o.canary
+    own, released_from = workload.version.template_hash, d.status.stable if d.on_record else None
+    d = store_version(d, workload.version, revision)
+    d = d.set(
+        phase=Phase.HEALTHY,
+        stable=StableRecord(template_hash=own, revision=revision, workload_uid=workload.metadata.uid),
+        active=d.name,
+        # Of a workload that is made later any other version is a new one.
+        inactive_hash=other.workload.version.template_hash if other is not None else own,
+        start_requested=None,
+        traffic=None,
+        aborted=None,
+        paused=None,
+        **AT_REST,
+    )
+    d = d.begin_sub(
+        stable_revision=revision, new_revision=revision, next_step_index=-1, current_step_state=StepState.COMPLETED
+    )
+    if other is None:
+        return _counterpart_missing(d.event(EventReason.ADOPTED, f"{d.called} is the active side of the pair"))
+    start = "" if d.asks_for_stable else f", whose version is released by request: {d.command('start')}"
+    note = f"{d.called} is the active side of the pair, {other.name} the inactive one{start}"
+    if released_from is not None and released_from.workload_uid == other.workload.metadata.uid:
+        note = f"{other.name} cannot serve any more, so that the release is over: {note}"
+    d = d.event(EventReason.ADOPTED, note, warning=released_from is not None)
+    return _tells(idle.rests(d), rested)
+
+
+def without_active(d: Draft) -> Draft:
+    """Gives the verdict while the active side does not exist and the other one cannot serve."""
+    return d.stalled(
+        Reason.WORKLOAD_NOT_FOUND,
+        f"{d.kind} {d.name} does not exist in namespace {d.o.rollout.metadata.namespace}, and no group of"
+        f" {d.other_name} is ready: create it, or delete this Rollout",
+        field=FieldRef("", d.kind, d.name),
+    )
+
+
+def _undecided(d: Draft) -> Draft:
+    facts = d.o.routing
+    missing = next((each.state.missing for each in pair_routers(facts) if each.state.missing), "") if facts else ""
+    if missing:
+        return d.stalled(Reason.ROUTE_PROBLEM, f"{missing} does not exist: create it", field=sides.field_of_route(d))
+    return d.stalled(
+        Reason.ACTIVE_SIDE_UNKNOWN,
+        f"requests go to both {d.name} and {d.other_name}, or to neither: set the weight of one of them to 0 in the"
+        " route, or name the side that serves in spec.activeSide",
+        field=FieldRef("spec.activeSide"),
+    )
+
+
+def _counterpart_missing(d: Draft) -> Draft:
+    return d.stalled(
+        Reason.COUNTERPART_MISSING,
+        f"{d.kind} {d.other_name} does not exist; {d.name} has all requests: create {d.other_name} to release a version"
+        " on it",
+        field=FieldRef("", d.kind, d.other_name),
+    )
+
+
+def _not_rested(d: Draft, rested: Routed, state: SummaryState) -> Draft:
+    if rested.contested:
+        return d.stalled(Reason.ROUTE_CONFLICT, rested.message, field=rested.field)
+    return d.persist_later(brief=bool(d.writes)).reconciling(Reason.ROUTING, state, rested.message)
+
+
+def _tells(d: Draft, rested: Routed) -> Draft:
+    """With what users are affected by at rest, if they are."""
+    return d.adding(rested.message) if rested.message else d
+
+
+def settle(d: Draft) -> Draft:
+    """Judges a pair at rest; gives a verdict unless it has just started a release."""
+    d = _follow_active(d)
+    # What cannot be released is protected all the same.
+    d, kept = sides.keep(d)
+    refusal = invalid_spec(d)
+    if refusal is not None:
+        return d.refuse(refusal)
+    if not kept.done:
+        return _not_rested(d, kept, SummaryState.ROUTING)
+    d = _judged(d)
+    if not d.concluded and sides.shares(d):
+        # It has all requests while the active side has no ready group: no step takes them away.
+        d = d.set(traffic=TrafficRecord(since=d.now))
+    return _tells(d, kept)
+
+
+def _judged(d: Draft) -> Draft:
+    """Judges the inactive side; gives a verdict unless it has just started a release."""
+    if d.o.canary is None:
+        return _counterpart_missing(d)
+    if not observed(d.edited):
+        return waits_for_lws(d, SummaryState.PREPARING, d.edited)
+    aborted = d.status.aborted
+    if aborted is not None and aborted.template_hash == d.version.template_hash and not d.asks_for_stable:
+        return idle.stays_aborted(idle.judged(d).set(phase=Phase.ABORTED))
+    if not d.pending:
+        return _nothing_pending(d)
+    refusal = cannot_release(d)
+    if refusal is not None:
+        return idle.refuse(d, refusal)
+    if d.replicas == 0:
+        message = f"{d.edited.called} has another version and 0 groups: its release begins when it is scaled up"
+        d = d.set(observed_workload_generation=d.edited.workload.metadata.generation)
+        return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, message)
+    facts = d.o.routing
+    if facts is not None and facts.waits:
+        d = d.brief_until(applied_lately(d) if not facts.trouble else None)
+        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, facts.waits)
+    return idle.start(d)
+
+
+def _follow_active(d: Draft) -> Draft:
+    """Records the version that the active side's owner has given it; it rolls by itself."""
+    stable, version = d.status.stable, d.stable.workload.version
+    if stable is None or stable.template_hash == version.template_hash or not observed(d.stable):
+        return d
+    d = record_stable(d, version, target_revision(d.stable))
+    return d.event(
+        EventReason.ROLLED_OUT_NATIVELY,
+        f"the template of {d.called} was changed while it has all requests: its groups are renewed by its own strategy,"
+        " not step by step",
+        warning=True,
+    )
+
+
+def _nothing_pending(d: Draft) -> Draft:
+    # What was released last stays on record, and not what its workload's counterpart has.
+    d = idle.judged(d) if d.asks_for_stable or not d.status.observed_template_hash else d
+    d = d.set(
+        phase=Phase.HEALTHY,
+        inactive_hash=d.status.inactive_hash or d.version.template_hash,
+        observed_workload_generation=d.edited.workload.metadata.generation,
+    )
+    d = d.set_sub(stable_revision=d.stable_revision, new_revision=d.stable_revision)
+    return idle.rests(drop_surplus(d))

@@ -1,0 +1,250 @@
+"""The two sides of a pair: which one is active, and what the route says of them at rest.
+
+The route carries the role: our annotation on it, which names the active workload, else its weights. A client that may
+write those can move all requests anyway, which a writer of the status cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rollout_lws.api.words import DrainUntil
+from rollout_lws.objects.resources import HTTP_ROUTES
+from rollout_lws.rollout.decision import FieldRef
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routing.route_result import DONE, Routed
+from rollout_lws.rollout.routing.selector_pinning import answer_conflict
+from rollout_lws.rollout.routing.serving import SHORTEST_BAN_SECONDS, new_serves, stable_serves
+from rollout_lws.rollout.routing.versions import stable_endpoints
+from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pair_router import PairHttpRouter, PairRouter
+from rollout_lws.traffic.routers import pair_routers
+from rollout_lws.traffic.split import Split
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import groups
+
+#: Reason of writes at rest.
+AT_REST = "all requests to the active side"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One workload of a pair: its ``name``, its ``facts`` (None: it does not exist), and the sum of its weights in the
+    route.
+    """
+
+    name: str
+    facts: Facts | None
+    weight: int = 0
+
+    def can_serve(self, now: datetime) -> bool:
+        return self.facts is not None and any(group.ready(now) for group in groups(self.facts))
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether its owner has deleted it or scaled it to zero."""
+        return self.facts is None or self.facts.workload.replicas == 0
+
+
+def active_side(
+    one: Side, other: Side, *, on_record: str, asked: str | None, now: datetime, stable: str | None = None
+) -> str:
+    """Name of the side that requests go to at rest; "" if nothing says so.
+
+    That is the one ``on_record`` in the route, unless its owner has given it up while the other one can serve. Of a
+    route without a record it is the one with all the weight, else the one that the Rollout ``asked`` for, else the only
+    one that has groups or can serve, else the one whose workload has the UID ``stable``, as the status says; the other
+    one if only that can serve.
+    """
+    sides = {one.name: one, other.name: other}
+    if on_record in sides:
+        active, inactive = _and_other(sides, on_record)
+        return inactive.name if active.is_given_up and inactive.can_serve(now) else active.name
+    candidates = (
+        [each.name for each in (one, other) if each.weight],
+        [name for name in (asked,) if name in sides],
+        [each.name for each in (one, other) if not each.is_given_up],
+        [each.name for each in (one, other) if each.can_serve(now)],
+        [each.name for each in (one, other) if each.facts and each.facts.workload.metadata.uid == stable],
+    )
+    found = next((names[0] for names in candidates if len(names) == 1), None)
+    if not found:
+        return ""
+    active, inactive = _and_other(sides, found)
+    return inactive.name if inactive.can_serve(now) and not active.can_serve(now) else active.name
+
+
+def _and_other(sides: dict[str, Side], name: str) -> tuple[Side, Side]:
+    return sides[name], next(each for each in sides.values() if each.name != name)
+
+
+# At rest
+
+
+def rest(d: Draft, reason: str = AT_REST) -> tuple[Draft, Routed]:
+    """Has the route give the active side all requests, whatever it says now; done when nothing has to be written. A
+    side that serves keeps them while the active one does not.
+    """
+    facts = d.o.routing
+    if facts is None:
+        return d, DONE
+    if facts.waits:
+        return d, Routed(False, facts.waits)
+    d, instead = _instead(d, facts)
+    if instead is not None:
+        return d, instead
+    found = DONE
+    for each in pair_routers(facts):
+        writes = each.rest(reason, now=d.now, living=d.o.marked.living or None)
+        d = d.write(writes)
+        found = Routed(False, f"{each.state.ref} is being written: {reason}") if writes else found
+    for each in _left(d, facts):
+        d = d.write(each.forget("it is not named in trafficRoutings any more"))
+    return d, found
+
+
+def keep(d: Draft) -> tuple[Draft, Routed]:
+    """Puts the route back that others changed at rest: at once if they send requests to a side that does not serve,
+    else with a wait that grows, so that a tool that insists is not answered without end.
+    """
+    facts = d.o.routing
+    if facts is None or facts.waits:
+        return d, DONE
+    insisted = [each for each in pair_routers(facts) if each.state.objects[0].drifted]
+    for each in insisted if new_serves(d, facts) else ():
+        written = each.state.objects[0]
+        d, waits = answer_conflict(d, written.live, written.ref, _advice(each))
+        if waits is not None:
+            return d, waits
+    return rest(d)
+
+
+def _instead(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed | None]:
+    """What the route says at rest while only the inactive side serves: it gets all requests if it has some already, or
+    has the version that was there before; None while the active side is to have them.
+    """
+    if stable_serves(d, facts):
+        since = min(stable_endpoints(d).ready_since, default=d.now)
+        gone_over = any(each.mark is not None and each.mark.share == 100 for each in pair_routers(facts))
+        until = d.yet_to_come(since, SHORTEST_BAN_SECONDS) if gone_over and new_serves(d, facts) else None
+        if until is None:
+            return d, None
+        told = f"{d.name} gets its requests back at {until:%H:%M:%S} UTC, as it stopped serving before"
+        return d.wake(until), Routed(True, told)
+    known = d.o.canary is not None and d.status.inactive_hash == d.version.template_hash and not _is_aborted(d)
+    if not new_serves(d, facts):
+        return d, None
+    told = f"no group of {d.name} is ready, so {d.edited.name} has all requests until one is"
+    before = len(d.writes)
+    for each in pair_routers(facts):
+        if not (known or each.reaches_new):
+            return d, Routed(
+                True,
+                f"no group of {d.name} is ready, and {d.edited.name} has a version that was not released: to send"
+                f" requests there: {d.command('start')}",
+            )
+        d = d.write(each.apply(Split(100), told, checked=True))
+    return d, Routed(len(d.writes) == before, told)
+
+
+def _is_aborted(d: Draft) -> bool:
+    aborted = d.status.aborted
+    return aborted is not None and aborted.template_hash == d.version.template_hash
+
+
+def _left(d: Draft, facts: RoutingFacts) -> Iterator[PairRouter]:
+    """Routes that the Rollout has named before and names no more."""
+    named = {ref.name for ref in facts.names.refs if ref.kind == HTTP_ROUTES.kind}
+    for live in d.o.marked.objects.get(HTTP_ROUTES, ()):
+        router = PairHttpRouter(facts, live["metadata"]["name"])
+        if router.name not in named and router.mark is not None:
+            yield router
+
+
+# The change of roles
+
+
+def is_ready_to_turn(d: Draft) -> bool:
+    """True if the route gives the new side all requests by our own write, and that side serves."""
+    facts = d.o.routing
+    if facts is None or facts.waits or not new_serves(d, facts):
+        return False
+    every = pair_routers(facts)
+    return bool(every) and all(
+        each.mark is not None
+        and each.mark.active == d.name
+        and each.mark.share == 100
+        and not each.state.objects[0].drifted
+        and not each.state.unaccepted
+        for each in every
+    )
+
+
+def have_turned(d: Draft) -> bool:
+    """True if the route has the active side on record, at rest."""
+    facts = d.o.routing
+    every = pair_routers(facts) if facts is not None else ()
+    return bool(every) and all(
+        each.mark is not None and each.mark.active == d.name and not each.mark.begun for each in every
+    )
+
+
+def turn(d: Draft) -> Draft:
+    """Puts the other side on record as the active one, in the one write that changes the roles."""
+    facts, other = d.o.routing, d.o.canary
+    if facts is None or other is None:
+        return d
+    turned = replace(facts, names=facts.names.turned(other.name))
+    for each in pair_routers(turned):
+        d = d.write(each.rest(f"{other.name} is the active side"))
+    return d
+
+
+# What is told
+
+
+def shares(d: Draft) -> bool:
+    """True if the route, as it stands, sends the inactive side any request."""
+    facts = d.o.routing
+    return facts is not None and any(each.reaches_new for each in pair_routers(facts))
+
+
+def is_on_record(d: Draft) -> bool:
+    """True if a route says which side is active."""
+    facts = d.o.routing
+    return facts is not None and any(each.mark is not None for each in pair_routers(facts))
+
+
+def field_of_route(d: Draft) -> FieldRef | None:
+    """The field to look at when the route cannot be used."""
+    facts = d.o.routing
+    refs = [each.state.users for each in pair_routers(facts)] if facts is not None else []
+    return FieldRef("spec.rules", refs[0].kind, refs[0].name) if refs else None
+
+
+def still_serves(d: Draft) -> Routed:
+    """Done if the inactive side gets no requests, routers have accepted that, and those that ran had their time."""
+    facts, asked = d.o.routing, settings(d)
+    if facts is None or asked is None or facts.waits:
+        return Routed(False, facts.waits if facts is not None else "")
+    for each in pair_routers(facts):
+        if each.state.missing:
+            return Routed(False, f"{each.state.missing} does not exist")
+        if each.reaches_new:
+            return Routed(False, f"{each.state.ref} sends it requests")
+        if each.state.unused or each.state.unaccepted:
+            return Routed(False, each.state.unused or each.state.unaccepted)
+        since = each.mark.rested_at if each.mark is not None else None
+        idle = asked.draining.until is DrainUntil.IDLE
+        seconds = asked.grace_period_seconds + (asked.draining.longest if idle else asked.drain_seconds)
+        until = since + timedelta(seconds=seconds) if since is not None else d.now
+        if until > d.now:
+            return Routed(False, f"requests that run on it get until {until:%H:%M:%S} UTC", until=until)
+    return DONE
+
+
+def _advice(router: PairRouter) -> str:
+    return f"{router.spec.advice}, whose weights are the Rollout's"

@@ -1,0 +1,124 @@
+"""What the release of a pair will take, in tables; tests/cli/plan/test_pair.py measures releases and compares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.forecast.forecast import forecast, much_extra
+from rollout_lws.forecast.model import Forecast, Given, Row
+from tests.capacity.plans import plan
+
+#: Grace period and drain time of the plans.
+GRACE, DRAIN = 3, 30
+HALVES = (("25%", "20%"), ("100%", "50%"))
+
+
+def of(*steps: Any, active: int = 4, inactive: int = 4, **more: Any) -> Forecast:
+    return forecast(plan("Pair", *steps, routed=True), Given(inactive, load_seconds=600, active=active, **more))
+
+
+def groups(row: Row) -> tuple[int, int]:
+    return row.new, row.ready
+
+
+def carried(row: Row) -> tuple[float | None, ...]:
+    return tuple(each and round(each, 3) for each in (row.share, row.load_new, row.load_stable, row.peak_load))
+
+
+def pausing(replicas: Any, traffic: str | None, **pause: Any) -> dict[str, Any]:
+    return {"replicas": replicas, "pause": pause} | ({"traffic": traffic} if traffic else {})
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # Groups that are waited for, fewest ready groups that have requests.
+        (of(*HALVES), [(1, 4), (4, 5), (4, 4)]),
+        (of(*HALVES, inactive=2), [(1, 4), (2, 5), (2, 2)]),
+        (of(*HALVES, active=2), [(1, 2), (4, 3), (4, 4)]),
+        # The owner scales it up.
+        (of((9, "10%"), inactive=3), [(9, 4), (9, 9)]),
+        (of(1), [(1, 4), (4, 4)]),
+    ],
+)
+def test_groups_of_each_phase(found: Forecast, expected: list[Any]) -> None:
+    assert [groups(row) for row in found.rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # Share, load of a group of the new and of the old version, the most that any group carries.
+        (of(*HALVES), [(0.2, 0.2, 0.8, 1), (0.5, 0.5, 0.5, 0.8), (1, 1, 0, 1)]),
+        (of(*HALVES, inactive=2), [(0.2, 0.4, 0.8, 1), (0.5, 1, 0.5, 1), (1, 2, 0, 2)]),
+        # As few as are waited for may be ready.
+        (of((1, "60%")), [(0.6, 0.6, 0.4, 2.4), (1, 1, 0, 2.4)]),
+        (of(1, active=8), [(0, 0, 1, 1), (1, 2, 0, 2)]),
+    ],
+)
+def test_requests_of_each_phase(found: Forecast, expected: list[Any]) -> None:
+    assert [carried(row) for row in found.rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # Routers hear of the first group before they hear of its first share, whichever row gives it.
+        (HALVES, [GRACE, 0, GRACE + DRAIN]),
+        ((1, 2), [0, 0, GRACE + GRACE + DRAIN]),
+        (({"replicas": 1, "matches": [{"headers": [{"name": "a", "value": "b"}]}]},), [GRACE, GRACE + DRAIN]),
+        ((pausing(1, "10%", duration=60), pausing(2, None, duration=7)), [GRACE + 60, 7, GRACE + DRAIN]),
+        # Requests drain while the last step pauses.
+        ((pausing("100%", "100%", duration=20),), [GRACE + 20, GRACE + DRAIN - 20]),
+        ((pausing("100%", "100%", duration=600),), [GRACE + 600, 0]),
+    ],
+)
+def test_time_begins_when_the_groups_are_ready(steps: Any, expected: list[float]) -> None:
+    found = of(*steps)
+    assert [row.seconds for row in found.rows] == expected
+    assert found.seconds == sum(expected)
+
+
+def test_steps_that_are_approved() -> None:
+    assert of(*HALVES).approvals == (1, 2)
+    assert of(pausing(1, "10%", duration=0), HALVES[1]).approvals == (2,)
+
+
+def test_without_groups_there_is_nothing_to_release_to() -> None:
+    with pytest.raises(ValueError, match="no workload of the pair has groups: scale one of them up"):
+        of(*HALVES, inactive=0)
+
+
+@st.composite
+def _any_pair(draw: st.DrawFn) -> Forecast:
+    replicas = st.integers(1, 20) | st.integers(1, 100).map(lambda percent: f"{percent}%")
+    traffic = st.none() | st.just("auto") | st.integers(0, 100).map(lambda percent: f"{percent}%")
+    pauses = st.sampled_from([{}, {"duration": 0}, {"duration": 60}])
+    steps = [pausing(draw(replicas), draw(traffic), **draw(pauses)) for _ in range(draw(st.integers(1, 5)))]
+    made, told = plan("Pair", *steps, routed=True), Given(draw(st.integers(1, 20)), active=draw(st.integers(0, 20)))
+    found = forecast(made, told)
+    assert [row.new for row in found.rows[:-1]] == [
+        wanted_groups(made, index, told.replicas) for index in range(1, len(made.steps) + 1)
+    ]
+    assert much_extra(made, told.replicas) == ""
+    return found
+
+
+@given(_any_pair())
+def test_a_release_loads_and_takes_down_nothing(found: Forecast) -> None:
+    told = found.given
+    assert (found.loads, found.windows, found.rounds, found.extra, found.disrupted, found.cuts) == (0, 0, 0, 0, 0, 0)
+    standing = told.replicas
+    for row in found.rows:
+        standing = max(standing, row.new)
+        assert (row.back_loads, row.back_seconds, row.back_disrupted) == (0, 0, 0)
+        all_of_new, all_of_old = (row.load_new or 0) * standing, (row.load_stable or 0) * told.serving
+        assert all_of_new + all_of_old == pytest.approx(told.serving)
+        assert row.peak_load >= max(row.load_new or 0, row.load_stable or 0) - 1e-9
+        assert row.seconds >= 0
+    assert found.rows[-1].share == 1

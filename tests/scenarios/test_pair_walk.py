@@ -1,0 +1,368 @@
+"""Pairs in random walks: owners, operators, tools and a dying controller do anything, and each side keeps its requests.
+
+A failure prints the acts, shortened to what is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, NODES, PODS
+from rollout_lws.objects.writes import Write
+from rollout_lws.sandbox.behaviours.cluster import Options
+from tests.scenarios.paired import (
+    BLUE,
+    GREEN,
+    SERVICES_OF,
+    STEPS,
+    WeightJudge,
+    create_route,
+    pair_at_rest,
+    rollout,
+    set_weights,
+    weights,
+)
+from tests.scenarios.routed import ROUTE
+from tests.scenarios.test_random_walk import Kind, in_virtual_time
+from tests.scenarios.walk_plans import Act, template
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
+
+pytestmark = pytest.mark.each_change
+
+#: Errors at which a person does something else instead.
+SHRUGGED = (403, 404, 409, 422)
+PLANS: dict[str, tuple[dict[str, Any], ...]] = {
+    "two": STEPS,
+    "all": ({"replicas": "100%", "traffic": "100%", "pause": {}},),
+    "timed": ({"replicas": 1, "traffic": "10%", "pause": {"duration": 5}}, {"replicas": "50%", "traffic": "50%"}),
+    "match": (
+        {"replicas": 1, "matches": [{"headers": [{"name": "x-canary", "value": "yes"}]}], "pause": {}},
+        {"replicas": "100%", "traffic": "50%", "pause": {}},
+    ),
+}
+sides = st.sampled_from((BLUE, GREEN))
+KINDS = (
+    *(Kind("apply", st.tuples(sides, st.sampled_from(("v2", "v2", "v3", "v1", "bad", "crash")))),) * 6,
+    *(Kind("approve"),) * 8,
+    *(Kind("scale", st.tuples(sides, st.integers(0, 4))),) * 2,
+    Kind("ask", st.sampled_from(("Abort", "Abort", "Retry", "Start", "Start", "PromoteFull", "Pause", "Resume"))),
+    Kind("ask", st.sampled_from(("Abort", "Start"))),
+    Kind("jump", st.integers(0, 3)),
+    Kind("plan", st.sampled_from(sorted(PLANS))),
+    Kind("disabled", st.booleans()),
+    Kind("delete_rollout"),
+    Kind("create_rollout"),
+    Kind("delete_record"),
+    Kind("delete_side", st.tuples(sides, st.sampled_from(("Background", "Foreground")))),
+    Kind("create_side", sides),
+    Kind("weigh", st.tuples(st.sampled_from((0, 1, 50, 100)), st.sampled_from((0, 1, 50, 100)))),
+    Kind("unmark"),
+    Kind("delete_route"),
+    Kind("create_route"),
+    Kind("drop_backend", sides),
+    Kind("wipe_status"),
+    Kind("forge", st.sampled_from(("active", "stable", "phase", "capacity", "inactiveHash", "finalising", "traffic"))),
+    Kind("fail_leader", st.tuples(sides, st.integers(0, 3))),
+    Kind("lose_node", st.integers(0, 2)),
+    Kind("refuse", st.tuples(st.sampled_from((409, 429, 500)), st.integers(1, 3))),
+    *(Kind("kill", st.tuples(st.integers(0, 8), st.sampled_from((0.0, 0.7, 30.0)))),) * 2,
+)
+FORGED: dict[str, dict[str, Any]] = {
+    "active": {"active": GREEN},
+    "stable": {"stable": {"templateHash": "forged", "revision": "forged", "workloadUid": "forged"}},
+    "phase": {"phase": "Healthy"},
+    "capacity": {"capacity": "InPlace"},
+    "inactiveHash": {"inactiveHash": None},
+    "finalising": {"finalising": {"reason": "Success", "task": "Promote"}},
+    "traffic": {"traffic": None},
+}
+
+
+@dataclass
+class PairWalk:
+    """What happens to a pair, and how it has to end."""
+
+    world: World
+    seen: Counter[str]
+    refusals: list[ApiError] = field(default_factory=list)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Versions that were applied or asked for since the last release, by side.
+    forged: bool = False
+
+    async def do(self, act: Act) -> None:
+        self.seen[f"act:{act.kind}"] += 1
+        with contextlib.suppress(ApiError):
+            try:
+                getattr(self, act.kind)(*(() if act.value is None else (act.value,)))
+            except ApiError as error:
+                if error.code not in SHRUGGED:
+                    raise AssertionError(f"{act}: {error}") from error
+        await self.world.sleep(act.then)
+
+    # Owners and operators
+
+    def apply(self, told: tuple[str, str]) -> None:
+        name, version = told
+        pods = template(version, self.world.containers)
+        self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": pods}}, name)
+
+    def scale(self, told: tuple[str, int]) -> None:
+        self.world.patch_lws({"replicas": told[1]}, told[0])
+
+    def delete_side(self, told: tuple[str, str]) -> None:
+        self.world.delete(LEADER_WORKER_SETS, *told)
+
+    def create_side(self, name: str) -> None:
+        self.world.create_workload(name=name, replicas=2, size=1, tag="v1")
+
+    def approve(self) -> None:
+        self.world.approve()
+
+    def ask(self, kind: str) -> None:
+        self.world.request(kind)
+
+    def jump(self, step: int) -> None:
+        self.world.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"nextStepIndex": step}}}, "status")
+
+    def plan(self, name: str) -> None:
+        self.world.patch_rollout({"strategy": {"canary": {"steps": list(PLANS[name])}}})
+
+    def disabled(self, on: bool) -> None:
+        self.world.patch_rollout({"disabled": on})
+
+    def delete_rollout(self) -> None:
+        self.world.delete(ROLLOUTS, NAME)
+
+    def create_rollout(self) -> None:
+        self.world.server.create(ROLLOUTS, manifest())
+
+    def delete_record(self) -> None:
+        self.world.delete(self.world.RECORD, NAME)
+
+    # Tools that write the route or the status
+
+    def weigh(self, told: tuple[int, int]) -> None:
+        if self.world.get(HTTP_ROUTES, ROUTE) is not None:
+            set_weights(self.world, dict(zip((BLUE, GREEN), told, strict=True)))
+
+    def unmark(self) -> None:
+        self.world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
+
+    def delete_route(self) -> None:
+        self.world.delete(HTTP_ROUTES, ROUTE)
+
+    def create_route(self) -> None:
+        create_route(self.world)
+
+    def drop_backend(self, name: str) -> None:
+        route = self.world.get(HTTP_ROUTES, ROUTE)
+        if route is not None:
+            rule = route["spec"]["rules"][0]
+            left = [each for each in rule["backendRefs"] if each["name"] != SERVICES_OF[name]]
+            self.world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**rule, "backendRefs": left}]}})
+
+    def wipe_status(self) -> None:
+        self.world.patch(ROLLOUTS, NAME, {"status": dict.fromkeys(self.world.status_of(NAME))}, "status")
+
+    def forge(self, what: str) -> None:
+        self.world.patch(ROLLOUTS, NAME, {"status": FORGED[what]}, "status")
+
+    # Machines, the API server and the controller
+
+    def fail_leader(self, told: tuple[str, int]) -> None:
+        self.world.delete(PODS, f"{told[0]}-{told[1]}")
+
+    def lose_node(self, number: int) -> None:
+        name = f"node-{number}"
+        self.world.server.delete(NODES, "", name)
+        for pod in self.world.server.list(PODS, NAMESPACE):
+            if pod["spec"].get("nodeName") == name:
+                self.world.server.delete(PODS, NAMESPACE, pod["metadata"]["name"], grace_seconds=0)
+
+    def refuse(self, told: tuple[int, int]) -> None:
+        self.refusals += [ApiError(told[0], "Injected", "refused by the walk")] * told[1]
+
+    def refused(self, _: Write) -> ApiError | None:
+        return self.refusals.pop() if self.refusals else None
+
+    def kill(self, told: tuple[int, float]) -> None:
+        """The controller dies after so many more writes and is away for so many seconds."""
+        if not self.tasks:
+            self.world.kill_after(told[0])
+            task = asyncio.create_task(self._restart(told[1]))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _restart(self, away: float) -> None:
+        while self.world.running:
+            await self.world._change(3600)
+        await asyncio.sleep(away)
+        self.world.start_controller()
+
+    # The end
+
+    async def settle(self) -> None:
+        """All faults off; one more version is released on the inactive side, and then nothing happens for a day."""
+        world = self.world
+        self.refusals.clear()
+        for task in tuple(self.tasks):
+            task.cancel()
+        world.kill_after(10**9)
+        for number in range(3):
+            with contextlib.suppress(ApiError):
+                world.server.create(NODES, node(number))
+        for name in (BLUE, GREEN):
+            await world.until(lambda name=name: not self._goes(name), "deleted", 3600)  # type: ignore[misc]
+            if world.get(LEADER_WORKER_SETS, name) is None:
+                await world.until(lambda name=name: not self._pods(name), "pods gone", 3600)  # type: ignore[misc]
+                self.create_side(name)
+            self.scale((name, 2))
+            self.apply((name, "v1"))
+        self._mend_route()
+        if (
+            world.get(ROLLOUTS, NAME) is not None
+            and "deletionTimestamp" in world.server.get(ROLLOUTS, NAMESPACE, NAME)["metadata"]
+        ):
+            world.start_controller()
+            await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 3600)
+        if world.get(ROLLOUTS, NAME) is None:
+            self.create_rollout()
+        spec = manifest()["spec"]
+        world.patch_rollout({"disabled": None, "strategy": {**spec["strategy"], "paused": None}})
+        world.start_controller()
+        await world.rest(quiet=120, seconds=7200)
+        with contextlib.suppress(ApiError):
+            world.request("Resume")
+        await self._end_what_is_on()
+        active = world.status["active"]
+        other = GREEN if active == BLUE else BLUE
+        self.apply((other, "last"))
+        await world.until(lambda: world.status.get("phase") == "Progressing", "the last release begins", 3600)
+        await self._approve_all()
+        assert world.status["active"] == other, world.describe()
+        await world.rest(quiet=120, seconds=7200)
+        assert weights(world)[active] == 0 < weights(world)[other]
+        assert world.names()["batchreleases"] == []
+        assert len((world.get(HTTP_ROUTES, ROUTE) or {})["spec"]["rules"]) == 1
+        before = len(world.writes)
+        await world.sleep(24 * 3600)
+        assert len(world.writes) == before, world.writes[before:]
+
+    def _goes(self, name: str) -> bool:
+        found = self.world.get(LEADER_WORKER_SETS, name)
+        return found is not None and "deletionTimestamp" in found["metadata"]
+
+    def _pods(self, name: str) -> list[Any]:
+        return self.world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}")
+
+    def _mend_route(self) -> None:
+        """The route has both backends again, with the weights that it has of those that are left."""
+        world = self.world
+        route = world.get(HTTP_ROUTES, ROUTE)
+        if route is None:
+            create_route(world)
+            return
+        rule = route["spec"]["rules"][0]
+        there = {each["name"]: each for each in rule.get("backendRefs") or ()}
+        refs = [there.get(name, {"name": name, "port": 80, "weight": 0}) for name in SERVICES_OF.values()]
+        world.patch(
+            HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**rule, "backendRefs": refs}, *route["spec"]["rules"][1:]]}}
+        )
+
+    async def _end_what_is_on(self) -> None:
+        """Whatever is released is aborted, and an undecided pair is decided."""
+        world = self.world
+        if world.condition("Stalled")["reason"] == "ActiveSideUnknown":
+            set_weights(world, {BLUE: 100, GREEN: 0})
+        await world.rest(quiet=120, seconds=7200)
+        for _ in range(5):
+            if world.status.get("phase") == "Progressing":
+                world.request("Abort")
+                await world.rest(quiet=700, seconds=14400)
+        assert world.status.get("phase") in ("Healthy", "Aborted"), world.describe()
+
+    async def _approve_all(self) -> None:
+        world = self.world
+        for _ in range(20):
+            await world.until(
+                lambda: world.state in ("AwaitingApproval", "Healthy", "Stalled"), "approval or end", 7200
+            )
+            if world.state == "Healthy":
+                return
+            assert world.state == "AwaitingApproval", world.describe()
+            world.approve()
+            await world.rest(quiet=5, seconds=7200)
+        raise AssertionError(f"approved without end\n{world.describe()}")
+
+
+def manifest() -> dict[str, Any]:
+    return rollout(routing={"gracePeriodSeconds": 1, "drainSeconds": 5}, progressDeadlineSeconds=600)
+
+
+def node(number: int) -> dict[str, Any]:
+    return {"metadata": {"name": f"node-{number}"}}
+
+
+async def walk(acts: list[Act], seen: Counter[str]) -> None:
+    world = World(Options(nodes=3))
+    here = PairWalk(world, seen)
+    try:
+        await pair_at_rest(world, more={"progressDeadlineSeconds": 600}, replicas=2, beside=2, size=1)
+        world.refuse = here.refused
+        WeightJudge(world).watch()
+        for act in acts:
+            await here.do(act)
+        await here.settle()
+    finally:
+        seen.update(f"told:{event.reason}" for event in world.events)
+        for task in tuple(here.tasks):
+            task.cancel()
+        world.close()
+
+
+def wander(walks: int, most: int, number: int | None = None) -> Counter[str]:
+    seen: Counter[str] = Counter()
+
+    @settings(
+        max_examples=walks,
+        deadline=None,
+        derandomize=number is None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    @given(acts=st.lists(st.sampled_from(KINDS).flatmap(Kind.acts), min_size=4, max_size=most))
+    def anything(acts: list[Act]) -> None:
+        in_virtual_time(walk(acts, seen))
+
+    if number is not None:
+        anything = seed(number)(anything)
+    anything()
+    return seen
+
+
+@pytest.mark.timeout(300)
+def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
+    seen = wander(8, 10)
+    assert seen["told:Completed"] and seen["told:Promoted"], seen
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(2))
+def test_many_walks_of_pairs_come_to_legal_ends(part: int) -> None:
+    seen: Counter[str] = Counter()
+    for number in range(4):
+        seen += wander(20, 16, 1 + number + 1000 * part)
+    told = ("Completed", "Aborted", "Superseded", "RolledBack", "RouteReset")
+    assert {end for end in told if not seen[f"told:{end}"]} == set(), seen

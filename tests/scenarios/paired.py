@@ -28,6 +28,15 @@ STEPS: tuple[dict[str, Any], ...] = (
     {"replicas": "100%", "traffic": "50%", "pause": {}},
 )
 
+#: Seconds in which requests that run on a side have ended: gracePeriodSeconds and drainSeconds.
+DRAINED = 33
+ALL_BLUE, ALL_GREEN = {BLUE: 100, GREEN: 0}, {BLUE: 0, GREEN: 100}
+#: Tagged requests first, then half of all.
+MATCH: tuple[dict[str, Any], ...] = (
+    {"replicas": 1, "matches": [{"headers": [{"name": "x-canary", "value": "yes"}]}], "pause": {}},
+    {"replicas": "100%", "traffic": "50%", "pause": {}},
+)
+
 
 def create_sides(
     world: World, *, replicas: int = 4, beside: int = 4, size: int = 2, tag: str = "v1", other: str = "v1"
@@ -182,6 +191,10 @@ def rule_of(path: str, by_service: dict[str, int]) -> dict[str, Any]:
     """A rule for one path, with the weight of each Service."""
     references = [{"name": name, "port": 80, "weight": weight} for name, weight in by_service.items()]
     return {"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": references}
+
+
+#: A rule of the route that names one of the two Services only.
+ADMIN = rule_of("/admin", {SERVICES_OF[BLUE]: 1})
 
 
 # Faults

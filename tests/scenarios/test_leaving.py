@@ -23,7 +23,7 @@ from tests.scenarios.routed import ROUTE, hold_record
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import STEPS
 from tests.scenarios.styles import CANARY_STYLE, IN_PLACE, STYLES, SURGE, Style
-from tests.scenarios.world import KEYS, NAME, World
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -331,3 +331,21 @@ async def test_a_stable_version_that_is_broken_by_itself_keeps_no_rollout(world:
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves", 900)
     assert KEYS.held in world.lws["metadata"]["annotations"]
     assert partition(world.lws) == HOLD
+
+
+@pytest.mark.parametrize(("asked", "left"), [("Resume", "v2"), ("Abort", "v1")])
+async def test_a_paused_promotion_that_is_to_be_finished_first_still_answers(
+    world: World, asked: str, left: str
+) -> None:
+    it = await begun(world, CANARY_STYLE, TRAFFIC[0])
+    await it.come_to(Moment.FIRST)
+    world.request("PromoteFull")
+    await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "Promote")
+    world.request("Pause")
+    await world.sleep(2)
+    world.delete(ROLLOUTS, NAME)
+    await world.sleep(60)
+    assert "resume" in world.status["message"]
+    world.request(asked)
+    await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 1200)
+    assert set(world.groups().values()) == {left}

@@ -15,6 +15,7 @@ from tests.scenarios.paired import (
     approve_to_the_end,
     create_sides,
     metered_pair,
+    no_workload_written,
     pair_at_rest,
     rollout,
     set_weights,
@@ -306,3 +307,48 @@ async def _two_releases_and_an_abort(world: World, _: None) -> None:
 )
 def test_a_controller_killed_after_any_write_comes_to_the_same_end(part: int) -> None:
     kill_after_every_write(_begin, _two_releases_and_an_abort, part)
+
+
+NETWORK = {"networkConfig": {"subdomainPolicy": "UniquePerReplica"}}
+ACCELERATORS = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
+
+
+@pytest.mark.parametrize("change", ["size", "network", "accelerators"])
+async def test_what_no_held_workload_can_change_is_released(change: str) -> None:
+    async with metered_pair() as pair:
+        world = pair.world
+        apply(world, GREEN, "v2")
+        match change:
+            case "size":
+                world.patch_lws({"leaderWorkerTemplate": {"size": 3}}, GREEN)
+            case "network":
+                world.patch_lws(NETWORK, GREEN)
+            case _:
+                (container,) = world.containers.of("v2")
+                template = {"spec": {"containers": [container | ACCELERATORS]}}
+                world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}}, GREEN)
+        await world.until_state("AwaitingApproval")
+        await approve_to_the_end(world)
+        assert world.status["active"] == GREEN and await pair.shares() == {GREEN: 1.0}
+        pair.assert_unharmed()
+
+
+async def test_workloads_of_another_controller_are_released(world: World) -> None:
+    create_sides(world)
+    # What owns them has to exist, or they would go with it; which kind it is of does not matter.
+    made_by = world.get(HTTP_ROUTES, ROUTE)
+    assert made_by is not None
+    meta = made_by["metadata"]
+    owner = {"apiVersion": made_by["apiVersion"], "kind": "HTTPRoute", "name": meta["name"], "uid": meta["uid"]}
+    for name in (BLUE, GREEN):
+        owned = {"metadata": {"ownerReferences": [owner | {"controller": True}]}}
+        world.patch(LEADER_WORKER_SETS, name, owned)
+    world.server.create(ROLLOUTS, rollout())
+    await all_ready(world, BLUE, GREEN)
+    world.checks.append(no_workload_written(world))
+    world.start_controller()
+    await world.until_state("Healthy")
+    apply(world, GREEN, "v2")
+    await world.until_state("AwaitingApproval")
+    await approve_to_the_end(world)
+    assert world.status["active"] == GREEN

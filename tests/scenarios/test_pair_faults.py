@@ -1,39 +1,32 @@
-"""Pairs in which something goes wrong: a side dies, an owner changes course, another client writes the route or the
-status.
+"""Pairs in which something goes wrong: a side dies, an owner changes course, a status is forged.
 
 Requests stay where they are served, and each story ends in a state that the status explains.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 
 from rollout_lws.objects.resources import (
     HTTP_ROUTES,
-    INFERENCE_POOLS,
     LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    SERVICES,
-    Resource,
 )
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.serving import SHORTEST_BAN_SECONDS
-from rollout_lws.sandbox.api_resources import GATEWAYS
-from rollout_lws.sandbox.behaviours.network.gateway_status import REFUSE_ROUTES
 from tests.scenarios.crashes import kill_after_every_write
 from tests.scenarios.paired import (
+    ADMIN,
+    ALL_BLUE,
+    ALL_GREEN,
     BLUE,
+    DRAINED,
     GREEN,
-    SERVICES_OF,
+    MATCH,
     all_ready,
     apply,
     approve_to_the_end,
     create_route,
     create_sides,
-    drop_mark,
     forge,
     forge_mark,
     handing_over,
@@ -44,7 +37,6 @@ from tests.scenarios.paired import (
     released,
     retirable,
     rollout,
-    rule_of,
     rules,
     set_ready,
     set_rules,
@@ -53,21 +45,10 @@ from tests.scenarios.paired import (
     weights,
     wipe,
 )
-from tests.scenarios.routed import GATEWAY, ROUTE, make
+from tests.scenarios.routed import ROUTE
 from tests.scenarios.world import ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
-
-#: Seconds in which requests that run on a side have ended: gracePeriodSeconds and drainSeconds.
-DRAINED = 33
-ALL_BLUE, ALL_GREEN = {BLUE: 100, GREEN: 0}, {BLUE: 0, GREEN: 100}
-#: Tagged requests first, then half of all.
-MATCH: tuple[dict[str, Any], ...] = (
-    {"replicas": 1, "matches": [{"headers": [{"name": "x-canary", "value": "yes"}]}], "pause": {}},
-    {"replicas": "100%", "traffic": "50%", "pause": {}},
-)
-#: A rule of the route that names one of the two Services only.
-ADMIN = rule_of("/admin", {SERVICES_OF[BLUE]: 1})
 
 
 # A side dies
@@ -177,180 +158,6 @@ async def test_a_status_that_names_a_deleted_active_side_names_the_one_to_create
     assert world.condition("Stalled")["reason"] == Reason.WORKLOAD_NOT_FOUND
     assert f"LeaderWorkerSet {GREEN} does not exist" in world.status["message"]
     assert f"no group of {BLUE} is ready" in world.status["message"]
-
-
-# The route changes
-
-
-async def test_a_route_that_is_renamed_in_a_release_is_refused_until_it_is_named_again(world: World) -> None:
-    await pair_at_rest(world)
-    make(world, HTTP_ROUTES, "other", spec=(world.get(HTTP_ROUTES, ROUTE) or {})["spec"])
-    await in_step(world, 2)
-    world.patch_rollout({"strategy": rollout(routing={"gateway": {"httpRouteName": "other"}})["spec"]["strategy"]})
-    await world.sleep(30)
-    world.approve()
-    await world.sleep(600)
-    assert world.state == "Stalled" and share(world, GREEN) == 0.5 and world.status["active"] == BLUE
-    world.patch_rollout({"strategy": rollout()["spec"]["strategy"]})
-    await world.until(lambda: world.state in ("AwaitingApproval", "Healthy"))
-    await approve_to_the_end(world)
-    assert world.status["active"] == GREEN and weights(world) == ALL_GREEN
-    other = world.get(HTTP_ROUTES, "other") or {}
-    assert [each["weight"] for each in other["spec"]["rules"][0]["backendRefs"]] == [100, 0]
-
-
-async def test_a_rollout_that_loses_its_routings_gives_the_requests_back_and_can_be_deleted(world: World) -> None:
-    await pair_at_rest(world)
-    await in_step(world, 2)
-    world.patch_rollout({"strategy": {"canary": {"trafficRoutings": None}}})
-    await world.sleep(30)
-    assert world.state == "Stalled" and weights(world) == ALL_BLUE and world.status["active"] == BLUE
-    await left(world)
-    assert weights(world) == ALL_BLUE and marks(world) == {}
-
-
-@pytest.mark.parametrize("edit", ["route deleted", "rule lacks a backend", "backend removed"])
-async def test_a_rollout_with_a_broken_route_can_be_deleted(world: World, edit: str) -> None:
-    await pair_at_rest(world)
-    await in_step(world, 2)
-    (rule,) = rules(world)
-    if edit == "route deleted":
-        world.delete(HTTP_ROUTES, ROUTE)
-    elif edit == "rule lacks a backend":
-        set_rules(world, rule, ADMIN)
-    else:
-        set_rules(world, {**rule, "backendRefs": rule["backendRefs"][:1]})
-    await world.sleep(30)
-    assert world.state == "Routing"
-    await left(world)
-    if edit == "rule lacks a backend":
-        assert _by_service(world) == [{SERVICES_OF[BLUE]: 100, SERVICES_OF[GREEN]: 0}, {SERVICES_OF[BLUE]: 1}]
-    elif edit == "backend removed":
-        assert [list(each) for each in _by_service(world)] == [[SERVICES_OF[BLUE]]]
-    assert edit == "route deleted" or marks(world) == {}
-
-
-def _by_service(world: World) -> list[dict[str, int]]:
-    """Weights of the route's rules, by backend."""
-    return [{ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]} for rule in rules(world)]
-
-
-async def test_rules_with_both_backends_follow_a_deleted_side_though_another_rule_lacks_one(world: World) -> None:
-    await pair_at_rest(world)
-    set_rules(world, *rules(world), ADMIN)
-    await world.rest()
-    world.delete(LEADER_WORKER_SETS, BLUE)
-    await world.sleep(60)
-    assert _by_service(world) == [{SERVICES_OF[BLUE]: 0, SERVICES_OF[GREEN]: 100}, {SERVICES_OF[BLUE]: 1}]
-    assert world.state == "Stalled" and "rule 2 of HTTPRoute llama" in world.status["message"]
-
-
-@pytest.mark.parametrize("moment", ["adoption", "step"])
-async def test_a_controller_that_has_not_listed_routes_yet_calls_no_side_unknown(world: World, moment: str) -> None:
-    await pair_at_rest(world)
-    if moment == "step":
-        await in_step(world)
-    world.stop_controller()
-    if moment == "adoption":
-        wipe(world)
-    unknown = cast(dict[Resource, str], world.view.refused)
-    unknown[HTTP_ROUTES] = ""
-    before = len(world.writes)
-    world.start_controller()
-    await world.sleep(5)
-    assert world.condition("Stalled")["status"] == "False"
-    assert {each.resource for each in world.writes[before:]} <= {ROLLOUTS}
-    del unknown[HTTP_ROUTES]
-    world.start_controller()
-    await world.sleep(5)
-    assert world.state == ("AwaitingApproval" if moment == "step" else "Healthy")
-    assert share(world, GREEN) == pytest.approx(0.2 if moment == "step" else 0)
-
-
-@pytest.mark.one_in(2, of="what")
-@pytest.mark.parametrize("what", ["side dies", "abort", "deletion"])
-@pytest.mark.parametrize("to", [GREEN, BLUE])
-async def test_requests_go_back_though_the_annotation_was_removed_in_a_step(world: World, to: str, what: str) -> None:
-    """The weights of a step do not say which side is active; the status does."""
-    await pair_at_rest(world)
-    if to == BLUE:
-        await released(world)
-    serving = GREEN if to == BLUE else BLUE
-    await in_step(world, 2, side=to, tag="v3")
-    drop_mark(world)
-    await world.sleep(5)
-    assert share(world, to) == 0.5 and world.status["active"] == serving
-    if what == "side dies":
-        set_ready(world, to, False)
-        await world.sleep(30)
-    elif what == "abort":
-        world.request("Abort")
-        await world.until_state("Aborted")
-    else:
-        drop_mark(world)
-        await left(world)
-    assert share(world, serving) == 1
-
-
-@pytest.mark.parametrize("what", ["abort", "deletion", "side is deleted", "end"])
-async def test_a_rule_of_a_step_goes_though_the_annotation_was_removed(world: World, what: str) -> None:
-    await pair_at_rest(world, *MATCH)
-    await in_step(world)
-    assert len(rules(world)) == 2
-    drop_mark(world)
-    await world.sleep(5)
-    if what == "abort":
-        world.request("Abort")
-        await world.until_state("Aborted")
-    elif what == "deletion":
-        world.stop_controller()
-        drop_mark(world)
-        world.start_controller()
-        await left(world)
-    elif what == "side is deleted":
-        world.delete(LEADER_WORKER_SETS, GREEN)
-        await world.sleep(60)
-    else:
-        await approve_to_the_end(world)
-    assert len(rules(world)) == 1
-    assert share(world, GREEN if what == "end" else BLUE) == 1
-
-
-async def test_each_rule_moves_and_other_backends_keep_their_share(world: World) -> None:
-    create_sides(world)
-    make(world, SERVICES, "third", spec={"selector": {"app": "third"}, "ports": [{"port": 80}]})
-    set_rules(world, rule_of("/v2", {"third": 7, SERVICES_OF[GREEN]: 0, SERVICES_OF[BLUE]: 3}), *rules(world))
-    world.server.create(ROLLOUTS, rollout())
-    await all_ready(world, BLUE, GREEN)
-    world.start_controller()
-    await world.until_state("Healthy")
-    for side, tag in ((GREEN, "v2"), (BLUE, "v3")):
-        await released(world, side=side, tag=tag)
-        own, other = SERVICES_OF[side], SERVICES_OF[BLUE if side == GREEN else GREEN]
-        first, second = _by_service(world)
-        assert (first["third"] * 3, first[other]) == (first[own] * 7, 0)
-        assert second == {own: 100, other: 0}
-
-
-async def test_two_rollouts_that_name_a_pair_both_ways_do_not_share_it(world: World) -> None:
-    await pair_at_rest(world)
-    second = rollout()
-    second["metadata"]["name"] = "aaa"
-    spec = second["spec"]
-    spec["workloadRef"], spec["counterpartRef"] = spec["counterpartRef"], spec["workloadRef"]
-    routing = spec["strategy"]["canary"]["trafficRoutings"][0]
-    routing["service"], routing["counterpartService"] = routing["counterpartService"], routing["service"]
-    world.server.create(ROLLOUTS, second)
-    await in_step(world)
-    assert share(world, GREEN) == pytest.approx(0.2)
-    uid = world.rollout["metadata"]["uid"]
-    assert set(marks(world)) == {uid}
-    await left(world)
-    world.name = "aaa"
-    world.start_controller()
-    await world.until_state("Healthy")
-    assert world.status["active"] == BLUE and weights(world) == ALL_BLUE
-    assert set(marks(world)) == {world.rollout["metadata"]["uid"]}
 
 
 # The status is forged
@@ -507,81 +314,6 @@ async def test_a_hand_over_goes_back_when_the_rollout_leaves(world: World, momen
         world.patch_rollout({"disabled": True})
         await world.until_state("Disabled", 1200)
     assert weights(world) == ALL_BLUE and marks(world) == {}
-
-
-async def test_a_gateway_that_refuses_the_route_keeps_the_roles_and_both_sides(world: World) -> None:
-    await pair_at_rest(world)
-    await in_step(world, 2)
-    world.patch(GATEWAYS, GATEWAY, {"metadata": {"annotations": {REFUSE_ROUTES: "no room"}}})
-    world.approve()
-    await world.sleep(120)
-    assert world.status["active"] == BLUE and not retirable(world)
-    world.request("Abort", force=True)
-    await world.sleep(120)
-    assert world.status["active"] == BLUE and weights(world) == ALL_BLUE and not retirable(world)
-    world.patch(GATEWAYS, GATEWAY, {"metadata": {"annotations": {REFUSE_ROUTES: None}}})
-    await world.sleep(120)
-    assert retirable(world)
-
-
-# Pools
-
-
-def _create_pools(world: World, mode: str) -> None:
-    """A pool for each side, whose picker runs in the pods of the side itself."""
-    create_sides(world)
-    references = []
-    for name, weight in ALL_BLUE.items():
-        selector = {LWS_NAME: name, LWS_WORKER_INDEX: "0"}
-        make(world, SERVICES, f"{name}-epp", spec={"selector": {LWS_NAME: name}, "ports": [{"port": 9002}]})
-        picker = {"name": f"{name}-epp", "port": {"number": 9002}, "failureMode": mode}
-        spec = {
-            "selector": {"matchLabels": selector},
-            "targetPorts": [{"number": 8000}],
-            "endpointPickerRef": picker,
-        }
-        make(world, INFERENCE_POOLS, f"{name}-pool", spec=spec)
-        kind = {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind}
-        references.append({**kind, "name": f"{name}-pool", "weight": weight})
-    set_rules(world, {"backendRefs": references})
-
-
-async def _pools_at_rest(world: World, mode: str) -> None:
-    _create_pools(world, mode)
-    pools = {"stable": f"{BLUE}-pool", "canary": f"{GREEN}-pool"}
-    manifest = rollout(routing={"gateway": {"httpRouteName": ROUTE, "inferencePool": pools}})
-    del manifest["spec"]["strategy"]["canary"]["trafficRoutings"][0]["counterpartService"]
-    world.server.create(ROLLOUTS, manifest)
-    await all_ready(world, BLUE, GREEN)
-    world.start_controller()
-    await world.until_state("Healthy")
-
-
-def _pool_weights(world: World) -> dict[str, int]:
-    by_pool = {f"{name}-pool": name for name in (BLUE, GREEN)}
-    return {by_pool[each["name"]]: each["weight"] for each in rules(world)[0]["backendRefs"]}
-
-
-async def test_pools_are_released_both_ways(world: World) -> None:
-    await _pools_at_rest(world, "FailOpen")
-    for side, tag in ((GREEN, "v2"), (BLUE, "v3")):
-        await released(world, side=side, tag=tag)
-        assert _pool_weights(world) == (ALL_GREEN if side == GREEN else ALL_BLUE)
-
-
-async def test_a_pool_whose_picker_is_gone_gets_no_requests(world: World) -> None:
-    await _pools_at_rest(world, "FailClose")
-    await in_step(world, 2)
-    assert _pool_weights(world)[GREEN] > 0
-    world.patch(SERVICES, f"{GREEN}-epp", {"spec": {"selector": {LWS_NAME: "none"}}})
-    await world.sleep(10)
-    assert _pool_weights(world) == ALL_BLUE
-    world.patch(SERVICES, f"{GREEN}-epp", {"spec": {"selector": {LWS_NAME: GREEN}}})
-    await world.until(lambda: world.state == "AwaitingApproval" and _pool_weights(world)[GREEN] > 0, seconds=1200)
-    await approve_to_the_end(world)
-    world.patch(SERVICES, f"{GREEN}-epp", {"spec": {"selector": {LWS_NAME: "none"}}})
-    await world.sleep(30)
-    assert _pool_weights(world) == ALL_BLUE and world.status["active"] == GREEN
 
 
 # Kills

@@ -17,7 +17,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.scaling import partition_update
-from rollout_lws.rollout.lifecycle import finalize, handing_over, native_rollout
+from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, native_rollout
 from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
@@ -48,6 +48,9 @@ def leave(d: Draft, ending: Ending) -> Draft:
             d = begin_rollback(d, ending, "the Rollout is leaving")
         elif d.state == CleaningUp(Ending.CONTINUOUS):
             d = d.enter(CleaningUp(ending))
+        else:
+            # A promotion that is finished first may be paused, or wait for a gate: what ends that is still answered.
+            d = actions.act(d)
         d = finalize.run(d)
         if _waits_in_vain(d):
             d = _leave_as_it_is(d, ending)

@@ -81,7 +81,7 @@ def _rules(d: Draft) -> Draft:
     if not_yet is not None:
         return not_yet
     if d.paired:
-        known = not d.o.undecided and (d.adopted or handing_over.have_turned(d))
+        known = handing_over.is_known(d)
         return _release(actions.act(d.set(active=d.name))) if known else pair.adopt(d)
     if not d.adopted:
         d = adoption.adopt(d)
@@ -117,7 +117,7 @@ def _shown(d: Draft) -> SummaryState:
 
 
 def _release(d: Draft) -> Draft:
-    d = d if d.paired else native_rollout.record_what_runs(d)
+    d = pair.follow_active(d) if d.paired else native_rollout.record_what_runs(d)
     match d.state:
         case InSteps():
             return steps.run(d)

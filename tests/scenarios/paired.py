@@ -10,7 +10,15 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, PODS, SERVICES
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    LEADER_WORKER_SETS,
+    LWS_GROUP_INDEX,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+)
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
@@ -200,9 +208,10 @@ ADMIN = rule_of("/admin", {SERVICES_OF[BLUE]: 1})
 # Faults
 
 
-def set_ready(world: World, name: str, ready: bool) -> None:
-    """All pods of a side stop answering, or answer again."""
-    for pod in world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
+def set_ready(world: World, name: str, ready: bool, group: int | None = None) -> None:
+    """All pods of a side, or of one of its groups, stop answering, or answer again."""
+    of_group = f",{LWS_GROUP_INDEX}={group}" if group is not None else ""
+    for pod in world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}{of_group}"):
         annotations = {PREFIX + CUT_OFF: None if ready else "true"}
         world.patch(PODS, pod["metadata"]["name"], {"metadata": {"annotations": annotations}})
 

@@ -46,7 +46,7 @@ from tests.scenarios.paired import (
     wipe,
 )
 from tests.scenarios.routed import ROUTE
-from tests.scenarios.world import ROLLOUTS, World
+from tests.scenarios.world import NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -314,6 +314,105 @@ async def test_a_hand_over_goes_back_when_the_rollout_leaves(world: World, momen
         world.patch_rollout({"disabled": True})
         await world.until_state("Disabled", 1200)
     assert weights(world) == ALL_BLUE and marks(world) == {}
+
+
+# What has just changed
+
+
+@pytest.mark.parametrize("how", ["deleted", "disabled"])
+async def test_a_pair_whose_active_side_is_gone_can_leave(world: World, how: str) -> None:
+    await pair_at_rest(world, beside=0)
+    world.delete(LEADER_WORKER_SETS, BLUE)
+    await world.until(lambda: world.condition("Stalled").get("reason") == Reason.WORKLOAD_NOT_FOUND)
+    if how == "deleted":
+        await left(world)
+    else:
+        world.patch_rollout({"disabled": True})
+        await world.until_state("Disabled")
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_release_whose_groups_still_load_keeps_the_route(world: World, paused: bool) -> None:
+    await pair_at_rest(world)
+    apply(world, GREEN, "bad")
+    await world.until_state("Loading")
+    world.patch_rollout({"strategy": {"paused": paused}})
+    await world.rest()
+    set_weights(world, ALL_GREEN)
+    await world.sleep(5)
+    assert weights(world) == ALL_BLUE
+
+
+async def test_a_tool_that_insists_on_a_dead_side_is_answered_each_time(world: World) -> None:
+    await pair_at_rest(world)
+    set_ready(world, BLUE, ready=False)
+    await world.until(lambda: weights(world) == ALL_GREEN)
+    for _ in range(5):
+        set_weights(world, ALL_BLUE)
+        await world.sleep(2)
+        assert weights(world) == ALL_GREEN
+
+
+async def test_a_request_to_start_is_over_with_the_version_that_it_was_for(world: World) -> None:
+    await pair_at_rest(world)
+    await in_step(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    world.patch_lws({"replicas": 0}, GREEN)
+    await world.rest()
+    world.request("Retry")
+    await world.until_state("Preparing")
+    apply(world, GREEN, "v1")
+    await world.until_state("Healthy")
+    world.patch_lws({"replicas": 4}, GREEN)
+    apply(world, BLUE, "v3")
+    await world.sleep(600)
+    assert weights(world) == ALL_BLUE and world.state == "Healthy"
+
+
+async def test_a_rollout_leaves_the_requests_where_they_are_served(world: World) -> None:
+    await pair_at_rest(world)
+    await in_step(world, 2)
+    set_ready(world, BLUE, ready=False)
+    await world.until(lambda: weights(world) == ALL_GREEN)
+    await left(world)
+    assert weights(world) == ALL_GREEN and marks(world) == {}
+
+
+async def test_no_step_waits_for_requests_when_the_record_of_groups_is_deleted(world: World) -> None:
+    await pair_at_rest(world)
+    await in_step(world, 2)
+    given = share(world, GREEN)
+    world.delete(world.RECORD, NAME)
+    for _ in range(20):
+        await world.sleep(0.5)
+        assert share(world, GREEN) == given
+    assert world.names()["batchreleases"] == [NAME]
+
+
+async def test_a_version_that_waits_for_groups_is_released_though_the_active_side_was_created_again(
+    world: World,
+) -> None:
+    await pair_at_rest(world, beside=0)
+    apply(world, GREEN, "v2")
+    await world.until_state("Preparing")
+    world.delete(LEADER_WORKER_SETS, BLUE)
+    await world.sleep(60)
+    world.create_workload(name=BLUE, replicas=4)
+    await all_ready(world, BLUE)
+    world.patch_lws({"replicas": 4}, GREEN)
+    await world.until_state("AwaitingApproval")
+
+
+async def test_the_active_side_gets_its_requests_back_when_enough_of_its_groups_are_ready(world: World) -> None:
+    await pair_at_rest(world)
+    set_ready(world, BLUE, ready=False)
+    await world.until(lambda: weights(world) == ALL_GREEN)
+    set_ready(world, BLUE, ready=True, group=0)
+    await world.sleep(120)
+    assert weights(world) == ALL_GREEN and "gets its requests back when 4" in world.status["message"]
+    set_ready(world, BLUE, ready=True)
+    await world.until(lambda: weights(world) == ALL_BLUE)
 
 
 # Kills

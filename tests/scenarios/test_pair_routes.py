@@ -70,6 +70,32 @@ async def test_a_route_that_is_renamed_in_a_release_is_refused_until_it_is_named
     assert [each["weight"] for each in other["spec"]["rules"][0]["backendRefs"]] == [100, 0]
 
 
+async def test_a_route_that_is_named_before_it_exists_takes_no_note_from_the_other(world: World) -> None:
+    await pair_at_rest(world)
+    await released(world)
+    world.patch_rollout({"strategy": rollout(routing={"gateway": {"httpRouteName": "other"}})["spec"]["strategy"]})
+    await world.sleep(60)
+    route = world.get(HTTP_ROUTES, ROUTE)
+    assert route is not None and marks(world) != {}
+    spec = {
+        **route["spec"],
+        "rules": [
+            {
+                "backendRefs": [
+                    {**ref, "weight": 100 if ref["name"] == SERVICES_OF[BLUE] else 0}
+                    for ref in route["spec"]["rules"][0]["backendRefs"]
+                ]
+            }
+        ],
+    }
+    make(world, HTTP_ROUTES, "other", spec=spec)
+    await world.until(lambda: marks(world) == {})
+    await world.rest()
+    other = world.get(HTTP_ROUTES, "other")
+    assert other is not None and world.status["active"] == GREEN
+    assert [ref["weight"] for ref in other["spec"]["rules"][0]["backendRefs"]] == [0, 100]
+
+
 async def test_a_rollout_that_loses_its_routings_gives_the_requests_back_and_can_be_deleted(world: World) -> None:
     await pair_at_rest(world)
     await in_step(world, 2)

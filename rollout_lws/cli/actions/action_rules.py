@@ -96,6 +96,8 @@ def abort(*, force: bool = False) -> Judge:
         name, status = _name(rollout), _status(rollout)
         if phase_of(rollout) == "Aborted":
             return Already(f"{name} is aborted already")
+        if phase_of(rollout) != "Progressing" and status.get("startRequested"):
+            return Ask("Abort", f"{name} is not started", {}, replaces=True)
         if phase_of(rollout) != "Progressing":
             raise UsageError(f"{name} is {_phase_words(rollout)}: nothing is being released")
         ending = status.get("finalising") or {}

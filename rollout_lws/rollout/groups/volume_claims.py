@@ -16,7 +16,7 @@ _NAMED, _FIRST = 6, 3
 
 def told_of_canary(d: Draft) -> Draft:
     """Reports the canary's claims, in the decision that removes its groups."""
-    canary = d.o.canary
+    canary = d.made
     if canary is None or canary.workload.metadata.terminating or not canary.workload.replicas:
         return d
     meta = canary.workload.metadata

@@ -39,7 +39,7 @@ def leave(d: Draft, ending: Ending) -> Draft:
     """Ends the release, restores the objects and drops the finalizer. Always gives a verdict."""
     if not _is_kept(d):
         return _gone(d, ending)
-    known = not d.paired or (not d.o.undecided and (d.adopted or handing_over.have_turned(d)))
+    known = not d.paired or handing_over.is_known(d)
     if known and d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
         d = d if d.paired else native_rollout.record_what_runs(d)
         # A pair's sides both stand, so that it goes back at once, even while it hands over.

@@ -69,6 +69,8 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
     # The sides of a pair have changed their roles by then, and the requests are where they stay.
     stay = d.paired and ending is Ending.SUCCESS and sides.have_turned(d)
+    # And a Rollout that leaves waits for no side: its weights are where they are served.
+    stay = stay or (ending in (Ending.DELETED, Ending.DISABLED) and sides.only_new_serves(d))
     d, emptied = (d, Routed(True)) if stay else route.withdraw(d)
     if not emptied.done:
         d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)

@@ -23,6 +23,11 @@ from rollout_lws.workload.groups import groups
 from rollout_lws.workload.revisions import target_revision
 
 
+def is_known(d: Draft) -> bool:
+    """True if the status is of the active side of a pair, or will be when it says that the roles have changed."""
+    return d.o.stable is not None and not d.o.undecided and (d.adopted or have_turned(d))
+
+
 def have_turned(d: Draft) -> bool:
     """True if the roles have changed, and the status does not say so yet."""
     stable, other = d.status.stable, d.o.canary

@@ -44,6 +44,8 @@ def adopt(d: Draft) -> Draft:
     if d.o.batch_release is not None:
         d = d.write(dismiss(d.o.batch_release, d.keys))
     workload, revision, other = d.stable.workload, target_revision(d.stable), d.o.canary
+    # One that was made anew in its place takes no decision back that was made on the other side.
+    same = d.status.active == d.name and d.status.inactive_hash is not None and not d.on_record
     own, released_from = workload.version.template_hash, d.status.stable if d.on_record else None
     d = store_version(d, workload.version, revision)
     d = d.set(
@@ -51,10 +53,12 @@ def adopt(d: Draft) -> Draft:
         stable=StableRecord(template_hash=own, revision=revision, workload_uid=workload.metadata.uid),
         active=d.name,
         # Of a workload that is made later any other version is a new one.
-        inactive_hash=other.workload.version.template_hash if other is not None else own,
+        inactive_hash=(
+            d.status.inactive_hash if same else other.workload.version.template_hash if other is not None else own
+        ),
         start_requested=None,
         traffic=None,
-        aborted=None,
+        aborted=d.status.aborted if same else None,
         paused=None,
         **AT_REST,
     )
@@ -95,6 +99,7 @@ def _undecided(d: Draft) -> Draft:
 
 
 def _counterpart_missing(d: Draft) -> Draft:
+    d = d.set(start_requested=None)
     return d.stalled(
         Reason.COUNTERPART_MISSING,
         f"{d.kind} {d.other_name} does not exist; {d.name} has all requests: create {d.other_name} to release a version"
@@ -116,7 +121,6 @@ def _tells(d: Draft, rested: Routed) -> Draft:
 
 def settle(d: Draft) -> Draft:
     """Judges a pair at rest; gives a verdict unless it has just started a release."""
-    d = _follow_active(d)
     # What cannot be released is protected all the same.
     d, kept = sides.keep(d)
     refusal = invalid_spec(d)
@@ -124,7 +128,7 @@ def settle(d: Draft) -> Draft:
         return d.refuse(refusal)
     if not kept.done:
         return _not_rested(d, kept, SummaryState.ROUTING)
-    d = _judged(d)
+    d = _judged(sides.forget_conflicts(d))
     if not d.concluded and sides.shares(d):
         # It has all requests while the active side has no ready group: no step takes them away.
         d = d.set(traffic=TrafficRecord(since=d.now))
@@ -156,11 +160,14 @@ def _judged(d: Draft) -> Draft:
     return idle.start(d)
 
 
-def _follow_active(d: Draft) -> Draft:
+def follow_active(d: Draft) -> Draft:
     """Records the version that the active side's owner has given it; it rolls by itself."""
     stable, version = d.status.stable, d.stable.workload.version
-    if stable is None or stable.template_hash == version.template_hash or not observed(d.stable):
+    if stable is None or not d.adopted or not observed(d.stable):
         return d
+    if stable.template_hash == version.template_hash:
+        revision = target_revision(d.stable)
+        return d.set(stable=stable.model_copy(update={"revision": revision})) if revision != stable.revision else d
     d = record_stable(d, version, target_revision(d.stable))
     return d.event(
         EventReason.ROLLED_OUT_NATIVELY,
@@ -175,6 +182,7 @@ def _nothing_pending(d: Draft) -> Draft:
     d = idle.judged(d) if d.asks_for_stable or not d.status.observed_template_hash else d
     d = d.set(
         phase=Phase.HEALTHY,
+        start_requested=None,
         inactive_hash=d.status.inactive_hash or d.version.template_hash,
         observed_workload_generation=d.edited.workload.metadata.generation,
     )

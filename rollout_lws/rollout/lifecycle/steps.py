@@ -26,7 +26,7 @@ from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero,
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.preflight import cannot_release, surge_under_kueue
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
-from rollout_lws.rollout.routing import route, selector_pinning, traffic_shift
+from rollout_lws.rollout.routing import route, selector_pinning, sides, traffic_shift
 from rollout_lws.rollout.routing.backend_listing import list_backend
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.unmanaged_backends import report_unmanaged
@@ -115,7 +115,7 @@ def _without_record(d: Draft, record: BatchRelease) -> Draft:
     """Deleting the BatchRelease deletes its canary LWS too; the controller recreates both. Groups in the stable LWS
     stay.
     """
-    if not d.capacity.one_workload:
+    if not (d.capacity.one_workload or d.paired):
         d, withdrawn = route.withdraw(d)
         if not withdrawn.done:
             return d
@@ -221,7 +221,11 @@ def _asked(d: Draft, pinned: Routed) -> tuple[Draft, CurrentStep]:
 
 
 def _waiting(d: Draft, answer: Waiting) -> Draft:
-    d = d.wake(answer.until)
+    d = _told(d.wake(answer.until), answer)
+    return d.adding(f"no group of {d.name} is ready, so that its requests fail") if sides.is_down(d) else d
+
+
+def _told(d: Draft, answer: Waiting) -> Draft:
     if answer.state is SummaryState.STALLED:
         return d.stalled(answer.reason, answer.message, field=answer.field)
     return d.reconciling(answer.reason, answer.state, answer.message)

@@ -54,8 +54,9 @@ def route(d: Draft, index: int) -> tuple[Draft, Routed]:
 def keep(d: Draft) -> tuple[Draft, Routed]:
     """Keeps the current weight routed: rewrites what others changed, withdraws it from a version that fails."""
     facts, record = d.o.routing, d.status.traffic
-    if facts is None or record is None or record.step is None:
+    if facts is None or ((record is None or record.step is None) and not d.paired):
         return d, DONE
+    record = record or TrafficRecord()
     if not isinstance(d.state, Promoting | RollingBack):
         # A promotion moves the pins itself (see ``hand_over``).
         d, _ = answer(d, facts)

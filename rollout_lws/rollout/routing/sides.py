@@ -17,8 +17,9 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.selector_pinning import answer_conflict
 from rollout_lws.rollout.routing.serving import SHORTEST_BAN_SECONDS, new_serves, stable_serves
-from rollout_lws.rollout.routing.versions import stable_endpoints
+from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pair_router import PairHttpRouter, PairRouter
 from rollout_lws.traffic.routers import pair_routers
@@ -55,8 +56,8 @@ def active_side(
     """Name of the side that requests go to at rest; "" if nothing says so.
 
     That is the one ``on_record`` in the route, unless its owner has given it up while the other one can serve. Of a
-    route without a record it is the one with all the weight, else the one that the Rollout ``asked`` for, else the only
-    one that has groups or can serve, else the one whose workload has the UID ``stable``, as the status says; the other
+    route without a record it is the one with all the weight, else the one whose workload has the UID ``stable``, as the
+    status says, else the one that the Rollout ``asked`` for, else the only one that has groups or can serve; the other
     one if only that can serve.
     """
     sides = {one.name: one, other.name: other}
@@ -65,10 +66,10 @@ def active_side(
         return inactive.name if active.is_given_up and inactive.can_serve(now) else active.name
     candidates = (
         [each.name for each in (one, other) if each.weight],
+        [each.name for each in (one, other) if each.facts and each.facts.workload.metadata.uid == stable],
         [name for name in (asked,) if name in sides],
         [each.name for each in (one, other) if not each.is_given_up],
         [each.name for each in (one, other) if each.can_serve(now)],
-        [each.name for each in (one, other) if each.facts and each.facts.workload.metadata.uid == stable],
     )
     found = next((names[0] for names in candidates if len(names) == 1), None)
     if not found:
@@ -101,7 +102,7 @@ def rest(d: Draft, reason: str = AT_REST) -> tuple[Draft, Routed]:
         writes = each.rest(reason, now=d.now, living=d.o.marked.living or None)
         d = d.write(writes)
         found = Routed(False, f"{each.state.ref} is being written: {reason}") if writes else found
-    for each in _left(d, facts):
+    for each in _left(d, facts) if is_on_record(d) else ():
         d = d.write(each.forget("it is not named in trafficRoutings any more"))
     return d, found
 
@@ -114,7 +115,8 @@ def keep(d: Draft) -> tuple[Draft, Routed]:
     if facts is None or facts.waits:
         return d, DONE
     insisted = [each for each in pair_routers(facts) if each.state.objects[0].drifted]
-    for each in insisted if new_serves(d, facts) else ():
+    both_may = new_serves(d, facts) and stable_serves(d, facts) and _is_known(d)
+    for each in insisted if both_may else ():
         written = each.state.objects[0]
         d, waits = answer_conflict(d, written.live, written.ref, _advice(each))
         if waits is not None:
@@ -127,14 +129,20 @@ def _instead(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed | None]:
     has the version that was there before; None while the active side is to have them.
     """
     if stable_serves(d, facts):
-        since = min(stable_endpoints(d).ready_since, default=d.now)
         gone_over = any(each.mark is not None and each.mark.share == 100 for each in pair_routers(facts))
-        until = d.yet_to_come(since, SHORTEST_BAN_SECONDS) if gone_over and new_serves(d, facts) else None
+        if not (gone_over and new_serves(d, facts)):
+            return d, None
+        ready = stable_endpoints(d).ready_since
+        needed = min(d.stable.workload.replicas, len(new_endpoints(d).ready_since))
+        if len(ready) < needed:
+            return d, Routed(True, f"{d.name} gets its requests back when {needed} of its groups are ready")
+        since = sorted(ready)[max(needed, 1) - 1] if ready else d.now
+        until = d.yet_to_come(since, max(d.minimum, SHORTEST_BAN_SECONDS))
         if until is None:
             return d, None
         told = f"{d.name} gets its requests back at {until:%H:%M:%S} UTC, as it stopped serving before"
         return d.wake(until), Routed(True, told)
-    known = d.o.canary is not None and d.status.inactive_hash == d.version.template_hash and not _is_aborted(d)
+    known = _is_known(d)
     if not new_serves(d, facts):
         return d, None
     told = f"no group of {d.name} is ready, so {d.edited.name} has all requests until one is"
@@ -148,6 +156,37 @@ def _instead(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed | None]:
             )
         d = d.write(each.apply(Split(100), told, checked=True))
     return d, Routed(len(d.writes) == before, told)
+
+
+def only_new_serves(d: Draft) -> bool:
+    """True if the inactive side of a pair serves and the active one does not."""
+    facts = d.o.routing
+    if not d.paired or d.o.stable is None or facts is None or facts.waits:
+        return False
+    return new_serves(d, facts) and not stable_serves(d, facts)
+
+
+def is_down(d: Draft) -> bool:
+    """True if no side of a pair that has requests serves."""
+    facts = d.o.routing
+    if not d.paired or facts is None or facts.waits or stable_serves(d, facts):
+        return False
+    return not (shares(d) and new_serves(d, facts))
+
+
+def forget_conflicts(d: Draft) -> Draft:
+    """Drops the record of writes of others at rest once it is outdated."""
+    record = d.status.traffic
+    if record is None:
+        return d
+    last = max((each.at for each in record.conflicts if each.at is not None), default=None)
+    until = d.yet_to_come(last, COOL_DOWN_SECONDS) if last is not None else None
+    return d.wake(until) if until is not None else d.set(traffic=None)
+
+
+def _is_known(d: Draft) -> bool:
+    """True if the inactive side has the version that was there before: it has served, or was there at adoption."""
+    return d.o.canary is not None and d.status.inactive_hash == d.version.template_hash and not _is_aborted(d)
 
 
 def _is_aborted(d: Draft) -> bool:

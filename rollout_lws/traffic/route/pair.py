@@ -116,7 +116,9 @@ class PairRules:
         before = mark_of(live, by, keys)
         mark = PairMark(active=active, rested_at=before.rested_at if before is not None else None)
         after = self._written(live, by, keys, backends, ALL_STABLE, mark, appending)
-        if now is not None and self.reaches_new(live, backends) and not self.reaches_new(after, backends):
+        if now is not None and (
+            before is None or (self.reaches_new(live, backends) and not self.reaches_new(after, backends))
+        ):
             mark = PairMark(active=active, rested_at=now)
             after = self._written(live, by, keys, backends, ALL_STABLE, mark, appending)
         return after

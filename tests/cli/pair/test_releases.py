@@ -43,6 +43,7 @@ def line(world: World, beginning: str) -> list[str]:
 
 async def test_at_rest_both_sides_have_their_roles_and_shares(world: World) -> None:
     await pair_at_rest(world, beside=2)
+    await world.sleep(60)
     assert picture(world)[0] == (
         "llama  LeaderWorkerSet/llama (active) and LeaderWorkerSet/llama-green (inactive)  ns default"
         f"   release {world.status['observedRolloutID']}"

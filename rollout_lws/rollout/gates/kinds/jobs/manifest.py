@@ -68,6 +68,8 @@ def manifest(d: Draft, gate: StepGate, name: str, cron_job: Mapping[str, Any]) -
 def environment(d: Draft, gate: StepGate) -> dict[str, str]:
     """What a Job is told of its release; addresses are those of leaders of groups that are ready now."""
     meta, routings = d.o.rollout.metadata, d.strategy.traffic_routings
+    # Of a pair it is that of the active side.
+    names = d.o.routing.names if d.o.routing is not None else None
     return {
         "ROLLOUT_NAME": meta.name,
         "ROLLOUT_NAMESPACE": meta.namespace,
@@ -78,7 +80,7 @@ def environment(d: Draft, gate: StepGate) -> dict[str, str]:
         "ROLLOUT_STABLE_REVISION": d.stable_revision,
         "ROLLOUT_NEW_ADDRESSES": _addresses(metrics_of_new(d)),
         "ROLLOUT_STABLE_ADDRESSES": _addresses(metrics_of_stable(d)),
-        **({"ROLLOUT_SERVICE": routings[0].service} if routings else {}),
+        **({"ROLLOUT_SERVICE": names.service if names is not None else routings[0].service} if routings else {}),
     }
 
 

@@ -44,7 +44,7 @@ def adopt(d: Draft) -> Draft:
     if d.o.batch_release is not None:
         d = d.write(dismiss(d.o.batch_release, d.keys))
     workload, revision, other = d.stable.workload, target_revision(d.stable), d.o.canary
-    # One that was made anew in its place takes no decision back that was made on the other side.
+    # One that was recreated in its place takes no decision back that was made on the other side.
     same = d.status.active == d.name and d.status.inactive_hash is not None and not d.on_record
     own, released_from = workload.version.template_hash, d.status.stable if d.on_record else None
     d = store_version(d, workload.version, revision)

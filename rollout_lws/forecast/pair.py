@@ -59,7 +59,8 @@ def _rows(plan: StyleStrategy, given: Given) -> Iterator[Row]:
     reached, matched, waited = False, False, 0.0
     now = _Moment(given.serving, given.replicas, given.replicas, 0)
     for index, step in enumerate(plan.steps, 1):
-        wanted, percent = wanted_groups(plan, index, given.replicas), weight_of_step(plan, index, given.replicas)
+        wanted = wanted_groups(plan, index, given.replicas)
+        percent = weight_of_step(plan, index, given.replicas, given.serving)
         # A step that asks for more than there are waits until the owner has scaled up.
         before, now = now, _Moment(given.serving, max(now.standing, wanted), wanted, percent)
         matched = bool(sharing_step(plan, index).matches)

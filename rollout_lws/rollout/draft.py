@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from rollout_lws.api import (
+    AbortedRecord,
     BlueGreenStatus,
     CanaryStatus,
     ConditionType,
@@ -510,6 +511,19 @@ class Draft:
         if last is None:
             return self
         return self.but(verdict=replace(last, message=f"{last.message}; {told}" if last.message else told))
+
+    def record_abort(self, why: str, template_hash: str, *, revision: str, release_id: str | None) -> Draft:
+        """Records this version as the one that was aborted last."""
+        return self.set(
+            aborted=AbortedRecord(
+                template_hash=template_hash,
+                revision=revision,
+                release_id=release_id,
+                at=self.now,
+                reason=why,
+                message=why,
+            )
+        )
 
     def enter(self, state: EndingState) -> Draft:
         """Ends the release, or switches to another task of its end.

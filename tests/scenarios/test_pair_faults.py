@@ -163,13 +163,16 @@ async def test_a_status_that_names_a_deleted_active_side_names_the_one_to_create
 # The status is forged
 
 
+@pytest.mark.parametrize("of", ["the version before", "no version"])
 @pytest.mark.parametrize("groups", [0, 4])
-async def test_a_hand_over_that_is_forged_at_rest_moves_no_request(world: World, groups: int) -> None:
+async def test_a_hand_over_that_is_forged_at_rest_moves_no_request(world: World, groups: int, of: str) -> None:
     await pair_at_rest(world)
     await released(world)
     world.patch_lws({"replicas": groups}, BLUE)
     await world.rest()
-    forge(world, phase="Progressing", finalising={"reason": "Success", "task": "Promote"}, traffic=None)
+    released_hash = world.status["inactiveHash"] if of == "the version before" else None
+    ending = {"reason": "Success", "task": "Promote"}
+    forge(world, phase="Progressing", finalising=ending, traffic=None, observedTemplateHash=released_hash)
     for _ in range(120):
         await world.sleep(1)
         assert weights(world) == ALL_GREEN

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from rollout_lws.errors import ApiError
@@ -32,8 +31,8 @@ from tests.scenarios.paired import (
     weights,
 )
 from tests.scenarios.routed import ROUTE
-from tests.scenarios.test_random_walk import Kind, in_virtual_time
-from tests.scenarios.walk_plans import Act, template
+from tests.scenarios.test_random_walk import Kind, Lane, wander
+from tests.scenarios.walk_plans import Act, Plan, template
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.each_change
@@ -95,8 +94,6 @@ class PairWalk:
     seen: Counter[str]
     refusals: list[ApiError] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    #: Versions that were applied or asked for since the last release, by side.
-    forged: bool = False
 
     async def do(self, act: Act) -> None:
         self.seen[f"act:{act.kind}"] += 1
@@ -312,7 +309,7 @@ def node(number: int) -> dict[str, Any]:
     return {"metadata": {"name": f"node-{number}"}}
 
 
-async def walk(acts: list[Act], seen: Counter[str]) -> None:
+async def walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
     world = World(Options(nodes=3))
     here = PairWalk(world, seen)
     try:
@@ -329,31 +326,12 @@ async def walk(acts: list[Act], seen: Counter[str]) -> None:
         world.close()
 
 
-def wander(walks: int, most: int, number: int | None = None) -> Counter[str]:
-    seen: Counter[str] = Counter()
-
-    @settings(
-        max_examples=walks,
-        deadline=None,
-        derandomize=number is None,
-        database=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
-    @given(acts=st.lists(st.sampled_from(KINDS).flatmap(Kind.acts), min_size=4, max_size=most))
-    def anything(acts: list[Act]) -> None:
-        in_virtual_time(walk(acts, seen))
-
-    if number is not None:
-        anything = seed(number)(anything)
-    anything()
-    return seen
+PAIR: Lane = walk, KINDS, st.just(Plan())
 
 
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
-    seen = wander(8, 10)
+    seen = wander(PAIR, 8, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
@@ -363,6 +341,6 @@ def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
 def test_many_walks_of_pairs_come_to_legal_ends(part: int) -> None:
     seen: Counter[str] = Counter()
     for number in range(4):
-        seen += wander(20, 16, 1 + number + 1000 * part)
+        seen += wander(PAIR, 20, 16, 1 + number + 1000 * part)
     told = ("Completed", "Aborted", "Superseded", "RouteReset")
     assert {end for end in told if not seen[f"told:{end}"]} == set(), seen

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
-from rollout_lws.capacity.weights import weight_of_step
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import gates, pair
 from rollout_lws.cli.plan.model import Plan
@@ -19,7 +18,7 @@ from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.health import deadline_seconds
 from rollout_lws.rollout.routing.unmanaged_backends import Reach, covers, unlisted
-from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.rollout.routing.weights import settings, share_of_step
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
@@ -120,8 +119,9 @@ def _steps(d: Draft) -> Iterator[str]:
         if step.replicas == "100%" and capacity.updates_regular and not makes_no_groups(style, index):
             yield f"step {index} renews {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
         if step.traffic == "auto":
-            exact = Fraction(100 * wanted[index - 1], capacity.sharing(wanted[index - 1], replicas))
-            weight = weight_of_step(style, index, replicas)
+            stable = d.stable.workload.replicas
+            exact = Fraction(100 * wanted[index - 1], capacity.sharing(wanted[index - 1], stable))
+            weight = share_of_step(d, index).weight
             if abs(exact - weight) >= Fraction(1, 4):
                 yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"
 

@@ -55,8 +55,8 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a wait ended: exit ``code``, a machine-stable ``word``, and a message for the user, who has to read it
-    although the code is 0 if it ``warns``.
+    """How a wait ended: exit ``code``, a machine-stable ``word``, and the ``text`` of a message for the user. With
+    ``warns`` the text is a warning although the code is 0.
     """
 
     code: int

@@ -12,7 +12,6 @@ from enum import Enum, auto
 from typing import TypeAlias, assert_never
 
 from rollout_lws.api import (
-    AbortedRecord,
     ActionType,
     GateRecord,
     GateResult,
@@ -200,8 +199,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         return d, Refused(f"the {d.kind} has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
     if d.hold is HoldState.RELEASED:
         return d, _rolls_by_itself(d)
-    reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
-    return d.but(intent=Abort(reason)), Handled.DONE
+    return d.but(intent=Abort(_why(request))), Handled.DONE
 
 
 def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
@@ -247,16 +245,15 @@ def _start(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
 def _not_wanted(d: Draft, request: RequestedAction) -> Draft:
     """Gives up the version of a pair's inactive side, whose release has not begun."""
     d = d.set(start_requested=None)
-    why = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
-    record = AbortedRecord(
-        template_hash=d.version.template_hash,
-        revision=target_revision(d.edited),
-        release_id=d.release_id,
-        at=d.now,
-        reason=why,
-        message=why,
-    )
-    return d.set(aborted=record) if d.pending else d
+    if not d.pending:
+        return d
+    revision = target_revision(d.edited)
+    return d.record_abort(_why(request), d.version.template_hash, revision=revision, release_id=d.release_id)
+
+
+def _why(request: RequestedAction) -> str:
+    """Why a release is aborted, for messages."""
+    return request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
 
 
 def _passed_gates(d: Draft) -> tuple[GateRecord, ...]:

@@ -24,7 +24,7 @@ from rollout_lws.workload.revisions import target_revision
 
 
 def is_known(d: Draft) -> bool:
-    """True if the status is of the active side of a pair, or will be when it says that the roles have changed."""
+    """True if the status has the pair's active side as stable, or will once it follows a change of the roles."""
     return d.o.stable is not None and not d.o.undecided and (d.adopted or have_turned(d))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, SummaryState
+from rollout_lws.api import FinalisingStep, Phase, SummaryState
 from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
@@ -38,16 +38,8 @@ def record_ending(d: Draft, ending: Ending, why: str) -> Draft:
     else:
         d = d.event(EventReason.ROLLING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
     if ending is Ending.ABORTED and d.o.stable is not None:
-        d = d.set(
-            aborted=AbortedRecord(
-                template_hash=d.status.observed_template_hash or "",
-                revision=d.sub.new_revision,
-                release_id=d.status.observed_rollout_id,
-                at=d.now,
-                reason=why,
-                message=why,
-            )
-        )
+        version, release = d.status.observed_template_hash or "", d.status.observed_rollout_id
+        d = d.record_abort(why, version, revision=d.sub.new_revision, release_id=release)
     return d
 
 

@@ -1,7 +1,8 @@
 """The two sides of a pair: which one is active, and what the route says of them at rest.
 
 The route carries the role: our annotation on it, which names the active workload, else its weights. A client that may
-write those can move all requests anyway, which a writer of the status cannot.
+write those can move all requests anyway, which a writer of the status cannot. The status decides only where both sides
+have weight and the annotation is gone.
 """
 
 from __future__ import annotations

@@ -206,7 +206,9 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
         wanted[ConditionType.READY_TO_RETIRE] = _retirable(d)
         d = d.wake(sides.still_serves(d).until)
     wanted[ConditionType.PAUSED] = (d.paused, "Paused" if d.paused else "NotPaused", "")
-    known = {each.type: each for each in d.status.conditions if each.type != ConditionType.READY_TO_RETIRE or d.paired}
+    # A pair is not held, and what is no pair has no side to retire.
+    other = ConditionType.HELD if d.paired else ConditionType.READY_TO_RETIRE
+    known = {each.type: each for each in d.status.conditions if each.type != other}
     if d.status.phase == Phase.PROGRESSING:
         reason = ProgressingReason.IN_ROLLING
         if ending is not None:

@@ -44,8 +44,8 @@ class PairMark(Struct, frozen=True):
 
     ``added`` are digests of the matches of the appended rules. ``backends`` are those between which the release moves
     requests, None before it has moved any and at rest; ``parents`` accepted the route before, () at rest. ``carried``:
-    the route has given the new version requests in this release. ``rested_at`` is when requests were last taken from
-    the other side at rest, None if the release had taken them, or nothing was to be taken.
+    the route has given the new version requests in this release. ``rested_at`` is when the other side last lost its
+    requests at rest, or an entry was written where none said whether it had any; None if a release had drained it.
     """
 
     active: str
@@ -110,8 +110,9 @@ class PairRules:
         appending: Sequence[Split] = (),
         now: datetime | None = None,
     ) -> Object:
-        """The route outside a release: everything to the active workload, and an entry that says no more than that, and
-        ``now`` if this write takes requests from the other one. ``appending`` as in ``routed``.
+        """The route outside a release: everything to the active workload, and an entry that says no more than that,
+        with ``now`` if this write takes requests from the other one, or no entry said that it had none. ``appending``
+        as in ``routed``.
         """
         before = mark_of(live, by, keys)
         mark = PairMark(active=active, rested_at=before.rested_at if before is not None else None)

@@ -84,7 +84,7 @@ CASES = [
     Case(HALVES, parked=False),
     Case((("50%", "25%", 60), ("100%", "100%", 20))),
     Case((("100%", "100%", None),), inactive=3),
-    Case((("100%", "auto", 0), ("100%", "60%", None)), inactive=6),
+    Case((("50%", "auto", None), ("100%", "auto", None)), inactive=6),
     Case(((1, None, None),), active=3, inactive=2),
 ]
 SOME = [case if at < 2 else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)]

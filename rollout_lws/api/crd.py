@@ -31,7 +31,7 @@ _PAIR = (
     "has(self.counterpartRef) == (has(self.strategy.canary) && has(self.strategy.canary.capacity)"
     " && self.strategy.canary.capacity == 'Pair')"
 )
-_PAIR_REPLICAS = "!has(self.counterpartRef) || !has(self.replicas)"
+_PAIR_REPLICAS = "!has(self.touch) || !has(self.replicas)"
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
 _IN_CARE = (
@@ -40,7 +40,8 @@ _IN_CARE = (
 _PAIR_IN_CARE = (
     "!has(oldSelf.status) || !has(oldSelf.status.stable)"
     " || (has(self.spec.counterpartRef) == has(oldSelf.spec.counterpartRef)"
-    " && (!has(self.spec.counterpartRef) || self.spec.counterpartRef.name == oldSelf.spec.counterpartRef.name))"
+    " && (!has(self.spec.counterpartRef) || self.spec.counterpartRef.name == oldSelf.spec.counterpartRef.name)"
+    " && has(self.spec.touch) == has(oldSelf.spec.touch))"
 )
 
 
@@ -53,7 +54,7 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     spec, status = structural(RolloutSpec), structural(RolloutStatus)
     _rule(spec["properties"]["workloadRef"], _WORKLOAD, f"only {_RELEASED} can be released")
     _rule(spec, _SAME_KIND, "counterpartRef must name another workload of the kind of workloadRef")
-    _rule(spec, _PAIR_REPLICAS, "the workloads of a pair are scaled by their owner: scale the LeaderWorkerSet itself")
+    _rule(spec, _PAIR_REPLICAS, "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself")
     _rule(spec, _PAIR, "capacity Pair and counterpartRef go together: set both or neither")
     strategy = spec["properties"]["strategy"]
     _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
@@ -100,7 +101,8 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     _rule(
         root,
         _PAIR_IN_CARE,
-        "spec.counterpartRef cannot change while the workloads are in care: set spec.disabled to true first",
+        "spec.counterpartRef and spec.touch cannot change while the workloads are in care: set spec.disabled to true"
+        " first",
     )
     return definition
 

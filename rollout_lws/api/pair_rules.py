@@ -26,13 +26,7 @@ def pair_problems(spec: RolloutSpec) -> Iterator[Problem]:
         )
         return
     yield from _workloads(spec, counterpart)
-    if spec.touch is None:
-        yield Problem(
-            "spec.touch",
-            "a pair whose replicas a release writes is not built yet: set touch: RouteOnly, and scale both workloads"
-            " yourself",
-        )
-    if spec.replicas is not None:
+    if spec.replicas is not None and not spec.scales_sides:
         yield Problem("spec.replicas", "with touch: RouteOnly no workload is scaled: remove it, and scale the workload")
     yield from _routing(canary)
 

@@ -46,6 +46,7 @@ class Keys:
     held = Key("{}/held", "Annotation on an LWS we left held: which version waits and how to open it.")
     release_hold = Key("{}/release-hold", "The user's break-glass annotation on the LWS.")
     canary_leader_worker_set = Key("{}/canary-leaderworkerset", "Label on the canary LWS: the stable LWS's name.")
+    side = Key("{}/side", "Label on both workloads of a pair that a release scales: active or parked.")
     rollout_id = Key(
         "{}/rollout-id", "Label (or annotation) of the user on the LWS, and our label on live leader pods."
     )

@@ -348,12 +348,20 @@ class RolloutSpec(Model):
     active_side: Name | None = None
     """Of a pair: name of the workload that requests go to, where both have some at adoption; else the route says it."""
     touch: Touch | None = None
-    """Of a pair: RouteOnly has releases write the route and no workload, which is the only way that is built yet."""
+    """Of a pair: RouteOnly has releases write the route and no workload, which its owner scales; absent: a release
+    scales both workloads, and at rest the one without requests has no groups.
+    """
     replicas: Annotated[int, Field(ge=0, le=100_000)] | None = None
     """Groups of the workload, which the controller writes to it and keeps there; absent: the workload's own number. The
-    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout.
+    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout. Of a pair those of the workload
+    that has the requests; absent: the controller writes its number here, unless touch is RouteOnly.
     """
     disabled: bool | None = None
     """Leave the LeaderWorkerSet alone; false by default."""
     strategy: Strategy
     """How a new version is released."""
+
+    @property
+    def scales_sides(self) -> bool:
+        """Whether it is of a pair whose workloads are scaled by their releases."""
+        return self.counterpart_ref is not None and self.touch is None

@@ -29,7 +29,8 @@ class Scaling:
 
     Revisions are those of the stable LeaderWorkerSet. With ``may_open`` false no further group of it is updated;
     ``waits`` says why, if that is temporary. ``owner`` is the owner reference of a canary, and ``metadata_patch`` goes
-    into its template.
+    into its template. ``empty``: no group is left of a canary without replicas, so that its next ones are of the
+    version in its template. ``hold`` is the merge patch that holds the canary, None if it is held.
     """
 
     wanted: int
@@ -43,6 +44,8 @@ class Scaling:
     remains: Sequence[NamedObject]
     owner: Mapping[str, Any]
     metadata_patch: Mapping[str, Mapping[str, str]] | None
+    empty: bool = False
+    hold: Mapping[str, Any] | None = None
 
 
 class CapacityStrategy(Protocol):
@@ -76,6 +79,10 @@ class CapacityStrategy(Protocol):
     updates_regular: bool
     """Steps update groups of [0, R); the last one is left to the promotion. Their requests have to go to other groups,
     so the new version's weight follows the groups.
+    """
+    makes_groups: bool
+    """A release makes the new version's groups, so that no step asks for more than R. Where their owner does, a number
+    is meant as it stands.
     """
     full_set: bool
     """A full second set of groups exists before the promotion updates the first one: that is its purpose. With any

@@ -30,19 +30,23 @@ def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
     )
 
 
-def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
+def wanted_groups(plan: StyleStrategy, index: int, replicas: int, *, bounded: bool | None = None) -> int:
     """Groups of the new version at step ``index`` (1-based) of an LWS of ``replicas`` groups; at least 1.
 
     Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than a step before it. In
-    place the last group is left to the promotion: once all are new, the StatefulSet can no longer roll back.
+    place the last group is left to the promotion: once all are new, the StatefulSet can no longer roll back. Not
+    ``bounded`` (None: as the plan's capacity is), a count may be more than ``replicas``.
     """
     # Any writer of the status may put any number there.
     index = max(1, index)
     asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
-    keeps_one = strategy_of_plan(plan).updates_regular
-    # Where others make the groups, a number is meant as it stands.
-    bounded = not strategy_of_plan(plan).paired
-    return replica_math.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one, bounded=bounded)
+    strategy = strategy_of_plan(plan)
+    return replica_math.groups_after(
+        [step.replicas for step in asked],
+        replicas,
+        keeps_one=strategy.updates_regular,
+        bounded=strategy.makes_groups if bounded is None else bounded,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class ExtraWorkload(CapacityStrategy):
     surges = False
     updates_regular = False
     full_set = False
+    makes_groups = True
     least_replicas = 1
     fits_kueue = True
     pins_replicas = False

@@ -6,7 +6,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.blue_green import BlueGreen
 from rollout_lws.capacity.extra_workload import ExtraWorkload
 from rollout_lws.capacity.in_place import InPlace
-from rollout_lws.capacity.pair import Pair
+from rollout_lws.capacity.pair import Pair, ScaledPair
 from rollout_lws.capacity.surge import Surge
 
 EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
@@ -14,6 +14,8 @@ BLUE_GREEN: CapacityStrategy = BlueGreen()
 IN_PLACE: CapacityStrategy = InPlace()
 SURGE: CapacityStrategy = Surge()
 PAIR: CapacityStrategy = Pair()
+#: A pair whose workloads a release scales.
+SCALED_PAIR: CapacityStrategy = ScaledPair()
 
 #: In the order of documentation and help texts.
 STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE, PAIR)

@@ -22,6 +22,7 @@ class OneWorkload(CapacityStrategy):
 
     rolling_style = "Partition"
     one_workload = True
+    makes_groups = True
     paired = False
     steps_open_windows = True
     full_set = False

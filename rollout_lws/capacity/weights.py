@@ -23,9 +23,11 @@ def sharing_step(plan: StyleStrategy, index: int) -> Step:
     return plan.steps[index - 2 if makes_no_groups(plan, index) else index - 1]
 
 
-def weight_of_step(plan: StyleStrategy, index: int, replicas: int, beside: int | None = None) -> int:
+def weight_of_step(
+    plan: StyleStrategy, index: int, replicas: int, beside: int | None = None, *, bounded: bool | None = None
+) -> int:
     """The new version's weight in step ``index`` (1-based) of an LWS of ``replicas`` groups once its groups are ready;
-    ``beside`` are the stable version's groups of a pair, as many by default.
+    ``beside`` are the stable version's groups of a pair, as many by default; ``bounded`` as in ``wanted_groups``.
 
     0 if the step has neither traffic nor matches; "auto" is in proportion to groups, at least 1. In place the last
     group stays old until the promotion, so "100%" leaves it its proportion.
@@ -33,7 +35,7 @@ def weight_of_step(plan: StyleStrategy, index: int, replicas: int, beside: int |
     step, strategy = sharing_step(plan, index), strategy_of_plan(plan)
     if not step.traffic:
         return 0
-    new = wanted_groups(plan, index, replicas)
+    new = wanted_groups(plan, index, replicas, bounded=bounded)
     whole = strategy.updates_regular and step.traffic == "100%" and new == replicas - 1
     if step.traffic != "auto" and not whole:
         return scaling.scaled(step.traffic, 100)

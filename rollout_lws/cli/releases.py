@@ -10,7 +10,7 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
-from rollout_lws.cli.sides import named, sides_of
+from rollout_lws.cli.sides import named, scales_sides, sides_of
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
@@ -50,6 +50,21 @@ class Release:
     def edited(self) -> Facts | None:
         """The LWS whose template asks for the version: of a pair the inactive side."""
         return self.stable if sides_of(self.rollout) is None else self.canary
+
+    @property
+    def full_size(self) -> int:
+        """Groups that the new version has when all requests are its own; 0 when its LWS does not exist."""
+        if not scales_sides(self.rollout):
+            return self.edited.workload.replicas if self.edited is not None else 0
+        standing = self.stable.workload.replicas if self.stable is not None else 0
+        return max(standing, int(self.rollout["spec"].get("replicas") or 0))
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a pair is at rest, and its releases have scaled the inactive side to 0."""
+        sides, inactive = sides_of(self.rollout), self.canary
+        at_rest = sides is not None and sides.known and not releasing(self.rollout)
+        return at_rest and scales_sides(self.rollout) and inactive is not None and not inactive.workload.replicas
 
 
 def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.sides import edited
+from rollout_lws.cli.sides import edited, scales_sides
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
@@ -75,7 +75,11 @@ def fetch_workload(transport: Transport, rollout: Object) -> Object:
     """The LWS whose template asks for a Rollout's version: of a pair the inactive side, otherwise the one that the
     Rollout refers to. UsageError when it does not exist.
     """
-    name = edited(rollout)
+    return fetch_named(transport, rollout, edited(rollout))
+
+
+def fetch_named(transport: Transport, rollout: Object, name: str) -> Object:
+    """The LWS of this name, to which a Rollout refers. UsageError when it does not exist."""
     found = transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
     if found is None:
         raise UsageError(
@@ -158,6 +162,8 @@ def recorded_capacity(rollout: Object) -> CapacityStrategy:
     # Imported here, since listing Rollouts does not need it.
     from rollout_lws.capacity import known
 
+    if scales_sides(rollout):
+        return known.SCALED_PAIR
     return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 

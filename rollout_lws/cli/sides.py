@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Object = dict[str, Any]
+#: Reasons of a verdict that the route does not say what it should.
+_OF_ROUTE = ("Routing", "RouteNotUsable", "RouteConflict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ def sides_of(rollout: Object) -> Sides | None:
     return Sides(first, other, known=active == first)
 
 
+def scales_sides(rollout: Object) -> bool:
+    """Whether it is of a pair whose workloads its releases scale. Between them the inactive side has no groups."""
+    spec = rollout.get("spec") or {}
+    return bool(spec.get("counterpartRef")) and not spec.get("touch")
+
+
 def named(rollout: Object) -> str:
     """Name of the workload in workloadRef."""
     return str(rollout["spec"]["workloadRef"]["name"])
@@ -50,15 +58,21 @@ def edited(rollout: Object) -> str:
 
 
 def is_settled(rollout: Object) -> bool:
-    """Whether a pair is at rest, and neither side has a version that is to be released."""
+    """Whether a pair is at rest, and neither side has a version that waits."""
     status = rollout.get("status") or {}
     stable, judged = serving_hash(rollout), status.get("observedTemplateHash")
     return (
         status.get("phase") == "Healthy"
         and not status.get("startRequested")
+        and not is_active_edited(rollout)
         and bool(stable and judged)
         and judged in (stable, status.get("inactiveHash"))
     )
+
+
+def is_active_edited(rollout: Object) -> bool:
+    """Whether the active side of a pair has a version in its template that the hold keeps from starting."""
+    return _reason(rollout) == "ActiveSideEdited"
 
 
 def serving_hash(rollout: Object) -> str:
@@ -76,17 +90,24 @@ def names_served(rollout: Object) -> bool:
     return bool(serving_hash(rollout)) and serving_hash(rollout) == status.get("observedTemplateHash")
 
 
-def serves_alone(rollout: Object) -> bool:
+def serves_alone(rollout: Object, *, parked: bool) -> bool:
     """Whether no release of a pair is on, and its active side has all requests. It has not while only the other side
-    serves, or while another client insists on other weights, and the message says so.
+    serves, or while another client insists on other weights, and the message says so. ``parked``: the inactive side
+    was scaled to 0, which happens when no request can reach it.
     """
     status, sides = rollout.get("status") or {}, sides_of(rollout)
     if sides is None or not sides.known or status.get("phase") not in ("Healthy", "Aborted"):
         return False
-    if (status.get("verdict") or {}).get("reason") == "CounterpartMissing":
+    if _reason(rollout) == "CounterpartMissing":
         return True
+    if scales_sides(rollout):
+        return parked and _reason(rollout) not in _OF_ROUTE
     retirable = (each for each in status.get("conditions") or () if each["type"] == "ReadyToRetire")
     if any(each["status"] == "True" for each in retirable):
         return True
     # Requests that still run on the inactive side may delay that for a while.
     return (status.get("summary") or {}).get("state") == "Healthy" and not status.get("message")
+
+
+def _reason(rollout: Object) -> str:
+    return str(((rollout.get("status") or {}).get("verdict") or {}).get("reason") or "")

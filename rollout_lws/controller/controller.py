@@ -41,6 +41,7 @@ from rollout_lws.measuring.rounds import Measuring, Source
 from rollout_lws.measuring.scraping import PodScraper, ProxyScraper
 from rollout_lws.metrics import Metrics
 from rollout_lws.metrics.glance import glance
+from rollout_lws.metrics.rollouts import Find
 from rollout_lws.objects.permissions import allow
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -56,7 +57,6 @@ from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
-from rollout_lws.targets.target import Target
 from rollout_lws.tasks import end
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
@@ -198,7 +198,7 @@ class Controller:
         every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, self._job_pods, *deciding)
         return [informer for watches in every for informer in watches.informers]
 
-    def _fleet(self) -> Iterator[tuple[bytes, Target | None]]:
+    def _fleet(self) -> Iterator[tuple[bytes, Find]]:
         """Nothing before the caches are filled, since missing objects would look deleted. Nothing on standby replicas:
         sums over all replicas would count each Rollout twice.
         """
@@ -207,7 +207,8 @@ class Controller:
         for scope in self._scopes.values():
             for each in scope.rollouts.all():
                 workloads = scope.workloads[each.kind] if each.kind is not None else None
-                yield each.body, workloads.get(each.metadata.namespace, each.workload) if workloads else None
+                find = partial(workloads.get, each.metadata.namespace) if workloads is not None else _unknown
+                yield each.body, find
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -336,3 +337,7 @@ class Controller:
 def _rests(rollout: StoredRollout) -> bool:
     told = glance(rollout.body)
     return told is not None and told.status.phase == Phase.HEALTHY
+
+
+def _unknown(_: str) -> None:
+    """Finds no workload of a kind that cannot be released."""

@@ -29,16 +29,18 @@ def leaders_first(workload: Target, version: Version) -> str | None:
 
 
 def claims_that_stay(workload: Target, version: Version, capacity: CapacityStrategy, extra: int) -> str | None:
-    """For the volumes of the ``extra`` groups that a release adds and removes at its end."""
-    surge = capacity.surges
-    stay = kept(version, by_scaling=surge)
+    """For the volumes of the ``extra`` groups that go at the end of a release: those that it has added, of a pair those
+    of the ``workload`` that has lost its requests, which run ``version``.
+    """
+    by_scaling = capacity.surges or capacity.paired
+    stay = kept(version, by_scaling=by_scaling)
     if not extra or not stay:
         return None
-    owner, first = (workload.metadata.name, workload.replicas) if surge else (canary_name(workload), 0)
-    name = next(stay.of(owner, [first]))
+    owner = workload.metadata.name if by_scaling else canary_name(workload)
+    name = next(stay.of(owner, [workload.replicas if capacity.surges else 0]))
     return (
         f"{stay.count(extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and groups of a"
-        f" later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
+        f" later version would get what is in them: {policy_that_deletes(by_scaling=by_scaling)} in the"
         f" {workload.version.format.holder or 'spec'}, or delete them after the release"
     )
 

@@ -25,7 +25,7 @@ def forecast(plan: StyleStrategy, given: Given) -> Forecast:
     """Forecasts a release. ValueError, with the fix, for a number of groups that cannot be released in steps."""
     strategy = strategy_of_plan(plan)
     if strategy.paired:
-        return pair.forecast(plan, strategy, given)
+        return pair.forecast(plan, given)
     if given.replicas < 1:
         raise ValueError(
             "the workload has 0 groups, and a version takes effect there by itself: nothing is done in steps"

@@ -18,7 +18,8 @@ class Given:
     canary LWS; one that selects by LWS's own name label does not.
 
     Of a pair, ``replicas`` are the inactive workload's groups and ``active`` those of the active one, to which requests
-    go at rest; None for other plans. ``unavailable``, ``unlisted`` and ``reached`` do not count.
+    go at rest; None for other plans. ``scales_sides``: its releases scale both workloads, so that ``replicas`` are
+    those which the inactive one is to have. ``unavailable``, ``unlisted`` and ``reached`` do not count.
     """
 
     replicas: int
@@ -29,6 +30,7 @@ class Given:
     unlisted: bool = False
     reached: bool = True
     active: int | None = None
+    scales_sides: bool = False
 
     @property
     def serving(self) -> int:
@@ -43,7 +45,8 @@ class Row:
 
     Of a pair the promotion is the hand-over. ``new`` are the ready groups that the row waits for; all groups of the
     inactive workload share the new version's requests, so that ``load_new`` is theirs, and ``peak_load`` that of as few
-    as are waited for.
+    as are waited for. After the hand-over the way back is a release of the other side, which loads R groups where
+    releases scale the sides.
     """
 
     step: int | None

@@ -1,7 +1,8 @@
-"""Forecast of the release of a pair: its owner has loaded the groups, and the release moves requests to them.
+"""Forecast of the release of a pair: requests move from one workload to the other one, which stays.
 
-Nothing is loaded, taken down or added by the release, so only shares, loads of groups and time are of interest. Time
-begins when the groups that a step waits for are ready.
+Where releases scale both workloads, each row loads what it adds, and the hand-over the rest up to R; the active side
+keeps R groups to the end. With ``touch: RouteOnly`` the owner has loaded the groups: nothing is loaded, and time begins
+when the groups that a step waits for are ready.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.weights import sharing_step, weight_of_step
@@ -17,11 +19,17 @@ from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 
-def forecast(plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> Forecast:
+def forecast(plan: StyleStrategy, given: Given) -> Forecast:
     """Forecasts the release of a plan with capacity Pair. ValueError, with the fix, without groups to release to."""
+    strategy = known.SCALED_PAIR if given.scales_sides else known.PAIR
     if given.replicas < 1:
-        raise ValueError("no workload of the pair has groups: scale one of them up, and requests have somewhere to go")
-    return Forecast(strategy, given, tuple(_rows(plan, given)))
+        raise ValueError(
+            "the pair has 0 groups, and the side that gets another version becomes the active one: nothing is done in"
+            " steps; scale the Rollout up"
+            if strategy.makes_groups
+            else "no workload of the pair has groups: scale one of them up, and requests have somewhere to go"
+        )
+    return Forecast(strategy, given, tuple(_Course.begun(plan, strategy, given).rows()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class _Moment:
 
     @property
     def load_new(self) -> float:
-        return self.percent * self.active / (100 * self.standing)
+        return self._load(self.standing)
 
     @property
     def load_stable(self) -> float:
@@ -45,7 +53,10 @@ class _Moment:
 
     @property
     def peak(self) -> float:
-        return max(self.percent * self.active / (100 * self.wanted), self.load_stable)
+        return max(self._load(self.wanted), self.load_stable)
+
+    def _load(self, groups: int) -> float:
+        return self.percent * self.active / (100 * groups) if groups else 0.0
 
     @property
     def behind(self) -> int:
@@ -53,47 +64,86 @@ class _Moment:
         return (self.wanted if self.percent else 0) + (self.active if self.percent < 100 else 0)
 
 
-def _rows(plan: StyleStrategy, given: Given) -> Iterator[Row]:
-    routing = plan.traffic_routings[0] if plan.traffic_routings else None
-    grace, drain = (routing.grace_period_seconds, routing.drain_seconds) if routing is not None else (0, 0)
-    reached, matched, waited = False, False, 0.0
-    now = _Moment(given.serving, given.replicas, given.replicas, 0)
-    for index, step in enumerate(plan.steps, 1):
-        wanted = wanted_groups(plan, index, given.replicas)
-        percent = weight_of_step(plan, index, given.replicas, given.serving)
-        # A step that asks for more than there are waits until the owner has scaled up.
-        before, now = now, _Moment(given.serving, max(now.standing, wanted), wanted, percent)
-        matched = bool(sharing_step(plan, index).matches)
-        shares = percent > 0 or matched
-        # Routers learn of the first group before they learn of its weight.
-        first = float(grace) if shares and not reached else 0.0
-        reached = reached or shares
-        pause = step.pause.duration
-        waited = max(float(pause or 0), least_seconds(plan, index, percent / 100, given.rate))
-        yield _row(index, before, now, first + waited, approval=pause is None)
-    # What the last step's pause has taken counts as drained if all requests had moved by then.
-    drained = max(0.0, grace + drain - waited) if now.percent == 100 and not matched else float(grace + drain)
-    first = 0.0 if reached else float(grace)
-    yield _row(None, now, replace(now, wanted=now.standing, percent=100), first + drained, approval=False)
+@dataclass(frozen=True)
+class _Course:
+    """The release up to a step: ``now`` is what serves, ``clock`` the seconds since it began, ``made`` those until the
+    last groups were created. ``shares``: the other side gets requests, which no later step takes away.
+    """
 
+    plan: StyleStrategy
+    strategy: CapacityStrategy
+    given: Given
+    now: _Moment
+    clock: float = 0.0
+    made: float = 0.0
+    shares: bool = False
 
-def _row(index: int | None, before: _Moment, now: _Moment, seconds: float, *, approval: bool) -> Row:
-    return Row(
-        step=index,
-        new=now.wanted,
-        extra=0,
-        ready=min(before.behind, now.behind),
-        share=now.percent / 100,
-        load_new=now.load_new,
-        load_stable=now.load_stable,
-        peak_load=max(before.peak, now.peak),
-        windows=0,
-        rounds=0,
-        loads=0,
-        disrupted=0,
-        seconds=seconds,
-        approval=approval,
-        back_loads=0,
-        back_seconds=0,
-        back_disrupted=0,
-    )
+    @classmethod
+    def begun(cls, plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> _Course:
+        standing = 0 if strategy.makes_groups else given.replicas
+        return cls(plan, strategy, given, _Moment(given.serving, standing, standing, 0))
+
+    def rows(self) -> Iterator[Row]:
+        course, waited, matched = self, 0.0, False
+        for index, step in enumerate(self.plan.steps, 1):
+            replicas, bounded = self.given.replicas, self.strategy.makes_groups
+            wanted = wanted_groups(self.plan, index, replicas, bounded=bounded)
+            percent = weight_of_step(self.plan, index, replicas, self.given.serving, bounded=bounded)
+            matched = bool(sharing_step(self.plan, index).matches)
+            waited = max(
+                float(step.pause.duration or 0), least_seconds(self.plan, index, percent / 100, self.given.rate)
+            )
+            # A step that asks for more than there are waits until the owner has scaled up.
+            after = _Moment(self.given.serving, max(course.now.standing, wanted), wanted, percent)
+            shares, approval = percent > 0 or matched, step.pause.duration is None
+            row, course = course._row(index, after, waited, shares=shares, approval=approval)
+            yield row
+        grace, drain = self._patience
+        # What the last step's pause has taken counts as drained if all requests had moved by then.
+        drained = max(0, grace + drain - waited) if course.now.percent == 100 and not matched else grace + drain
+        standing = max(course.now.standing, self.given.replicas)
+        after = _Moment(self.given.serving, standing, standing, 100)
+        yield course._row(None, after, drained, shares=True, approval=False)[0]
+
+    @property
+    def _patience(self) -> tuple[int, int]:
+        """Grace period for routers and drain time for requests."""
+        asked = self.plan.traffic_routings[0] if self.plan.traffic_routings else None
+        return (asked.grace_period_seconds, asked.drain_seconds) if asked is not None else (0, 0)
+
+    def _row(
+        self, index: int | None, after: _Moment, waited: float, *, shares: bool, approval: bool
+    ) -> tuple[Row, _Course]:
+        """The row that ends with ``after``, ``waited`` seconds after its requests have moved."""
+        before, given = self.now, self.given
+        loads = after.standing - before.standing if self.strategy.makes_groups else 0
+        # All requests wait for no further group once they have moved.
+        awaited = loads > 0 and before.percent < 100
+        loaded = given.load_seconds + given.min_ready_seconds if awaited else 0.0
+        made = self.clock if loads else self.made
+        # Routers hear of the first group, and that the last one was created, before they hear of the first share.
+        known_by = max(given.load_seconds, made) if self.strategy.makes_groups else 0.0
+        heard = known_by + self._patience[0] - self.clock - loaded
+        seconds = loaded + (max(0.0, heard) if shares and not self.shares else 0.0) + waited
+        row = Row(
+            step=index,
+            new=after.wanted,
+            extra=self.strategy.extra(after.standing),
+            ready=min(before.behind, after.behind),
+            share=after.percent / 100,
+            load_new=after.load_new,
+            load_stable=after.load_stable,
+            peak_load=max(before.peak, after.peak),
+            windows=0,
+            rounds=min(loads, 1),
+            loads=loads,
+            disrupted=0,
+            seconds=seconds,
+            approval=approval,
+            # Until the roles change the active side has all of its groups.
+            back_loads=0,
+            back_seconds=0,
+            back_disrupted=0,
+        )
+        course = replace(self, now=after, clock=self.clock + seconds, made=made, shares=shares)
+        return row, course

@@ -136,6 +136,7 @@ class Status(Struct, frozen=True):
     blue_green_status: _SubStatus | None = None
     stable: _Stable | None = None
     observed_template_hash: str | None = None
+    active: str | None = None
     inactive_hash: str | None = None
     start_requested: bool | None = None
     capacity: str | None = None
@@ -204,6 +205,12 @@ class Glance(Struct, frozen=True):
     def paired(self) -> bool:
         """Whether it releases by moving requests between two workloads."""
         return self.spec.counterpart_ref is not None
+
+    @property
+    def released(self) -> str:
+        """Name of the workload whose template has the version that is released: of a pair the inactive side."""
+        first, other = self.spec.workload_ref, self.spec.counterpart_ref
+        return other.name if other is not None and self.status.active == first.name else first.name
 
     @property
     def style_name(self) -> str:

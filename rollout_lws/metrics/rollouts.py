@@ -15,6 +15,7 @@ from typing import TypeAlias
 from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.metrics.glance import Counts, Glance, Status, glance
 from rollout_lws.rollout.groups.health import COUNTED
+from rollout_lws.rollout.reasons import Reason
 from rollout_lws.targets.target import Target
 
 #: Metric families with their HELP text. All are gauges, and have the labels namespace and rollout first.
@@ -107,19 +108,22 @@ def _of_gates(rollout: Glance) -> Iterator[Sample]:
 
 def pending_since(rollout: Glance) -> datetime | None:
     """Since when a version waits without a release, refused or aborted; None when none does. Of a pair the inactive
-    side has the version before, which waits for nothing.
+    side has the version before, which waits for nothing; one that is applied to the active side waits there.
     """
     status = rollout.status
     if status.stable is None or status.summary is None or status.releasing:
         return None
     on_record = rollout.paired and status.phase != Phase.ABORTED
     known = {None, "", status.stable.template_hash, status.inactive_hash if on_record else None}
-    waits = status.start_requested or status.observed_template_hash not in known
+    waits = status.start_requested or status.reason == Reason.ACTIVE_SIDE_EDITED
+    waits = waits or status.observed_template_hash not in known
     return status.summary.since if waits else None
 
 
 def deadline(rollout: Glance, lws: Target | None) -> datetime | None:
-    """When the release's current wait exceeds its deadline; None without a deadline."""
+    """When the release's current wait exceeds its deadline; None without a deadline, or if it is that of a version of
+    another LWS than ``lws``.
+    """
     status, strategy, step = rollout.status, rollout.spec.strategy, rollout.status.step
     if not status.releasing or step is None or step.started_at is None or status.summary is None:
         return None
@@ -134,7 +138,9 @@ def deadline(rollout: Glance, lws: Target | None) -> datetime | None:
     since = max(moment for moment in (step.started_at, step.best_ready_at, *of_task) if moment is not None)
     if strategy.progress_deadline_seconds:
         return _after(since, strategy.progress_deadline_seconds)
-    return _after(since, lws.version.progress_deadline_seconds) if lws is not None else None
+    if lws is None or (rollout.paired and lws.metadata.name != rollout.released):
+        return None
+    return _after(since, lws.version.progress_deadline_seconds)
 
 
 def _approval_timeout(rollout: Glance) -> int | None:
@@ -184,8 +190,10 @@ def _moment(name: str, moment: datetime | None, labels: tuple[tuple[str, str], .
         yield Sample(name, moment.timestamp(), labels)
 
 
-#: Every Rollout's JSON, with its LWS if it exists.
-Fleet: TypeAlias = Callable[[], Iterable[tuple[bytes, Target | None]]]
+#: Finds a workload of the Rollout's kind and namespace by its name; None if there is none.
+Find: TypeAlias = Callable[[str], Target | None]
+#: Every Rollout's JSON, with a way to find its workloads.
+Fleet: TypeAlias = Callable[[], Iterable[tuple[bytes, Find]]]
 
 #: Rollouts per chunk: about 2 ms.
 _PIECE = 100
@@ -194,23 +202,23 @@ _PIECE = 100
 def exposition(fleet: Fleet) -> Iterator[bytes]:
     """The text, in parts to be joined, a few milliseconds each; most are empty, as families must be contiguous."""
     families: dict[str, list[str]] = {name: [] for name in HELP}
-    for number, (body, lws) in enumerate(fleet()):
+    for number, (body, find) in enumerate(fleet()):
         if number % _PIECE == _PIECE - 1:
             yield b""
-        _add(families, body, lws)
+        _add(families, body, find)
     for name, lines in families.items():
         if lines:
             yield f"# HELP {name} {HELP[name]}\n# TYPE {name} gauge\n{''.join(lines)}".encode()
 
 
-def _add(families: dict[str, list[str]], body: bytes, lws: Target | None) -> None:
+def _add(families: dict[str, list[str]], body: bytes, find: Find) -> None:
     rollout = glance(body)
     if rollout is None:
         return
     meta = rollout.metadata
     own = f'{{namespace="{meta.namespace}",rollout="{meta.name}"'
     try:
-        told = list(samples(rollout, lws))
+        told = list(samples(rollout, find(rollout.released)))
     except ValueError:
         # Another writer has written an invalid status; the Rollout's reconcile fixes it.
         return

@@ -23,11 +23,11 @@ from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.target import Target
+from rollout_lws.workload.applied import LAST_APPLIED, stated_replicas
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 from rollout_lws.workload.revisions import compressed
 
 #: kubectl's copy of the whole manifest, which no rule reads.
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOTHING = msgspec.Raw(b"")
 #: Labels that select StatefulSets and revisions and tell them apart.
 _OWN_LABELS = frozenset(name for each in RELEASED.values() for name in (each.workload, each.revision, each.record))
@@ -178,12 +178,18 @@ def _without_writers(body: bytes) -> bytes:
 
 
 def _trimming(kind: type[Target]) -> Callable[[bytes], Target]:
-    """The decoder of a released kind that keeps only those managedFields that concern the template and the strategy."""
+    """The decoder of a released kind that keeps only those managedFields that concern the template, the strategy and
+    the replicas, and of kubectl's copy of the manifest only the replicas.
+    """
     whole = msgspec.json.Decoder(kind)
 
     def trimmed(body: bytes) -> Target:
         workload = whole.decode(body)
+        stated = stated_replicas(workload.metadata.annotations)
         intern(workload.metadata)
+        if stated is not None:
+            copied = f'{{"spec":{{"replicas":{stated}}}}}'
+            force_setattr(workload.metadata, "annotations", {**workload.metadata.annotations, LAST_APPLIED: copied})
         written = tuple(_trimmed_field(kind, field) for field in workload.metadata.managed_fields)
         return workload.trimmed(replace(workload.metadata, managed_fields=written))
 

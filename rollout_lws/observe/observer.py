@@ -127,12 +127,13 @@ def _rivals(world: World, rollout: Rollout) -> Iterable[StoredRollout]:
 
 
 def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:
-    uid, name, workload = stored.metadata.uid, stored.metadata.name, stored.workload
-    near = mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), f'"{workload}"', f'"{name}"', uid)
+    uid, name = stored.metadata.uid, stored.metadata.name
+    workloads = [each for each in (stored.workload, stored.counterpart) if each]
+    near = mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), *(f'"{each}"' for each in workloads), f'"{name}"', uid)
     objects = tuple(
         live
         for live in near
-        if hpa_bounds.scaled_workload(live) == workload or marks.read(live, uid, world.keys) is not None
+        if hpa_bounds.scaled_workload(live) in workloads or marks.read(live, uid, world.keys) is not None
     )
     of_rollout = tuple(live for live in near if hpa_bounds.scaled_rollout(live, world.keys.group) == name)
     waits = world.unknown(HORIZONTAL_POD_AUTOSCALERS)

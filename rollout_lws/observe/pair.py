@@ -10,7 +10,7 @@ from rollout_lws.api import Rollout
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
 from rollout_lws.observe.routing import mentioning, plain_all
 from rollout_lws.observe.world import World
-from rollout_lws.rollout.routing.sides import Side, active_side
+from rollout_lws.rollout.routing.sides import ACTIVE, Side, active_side
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
 from rollout_lws.traffic.route.pair import PairMark, mark_of, weights_of
@@ -53,7 +53,13 @@ def pair_of(
     stable = rollout.status.stable if rollout.status is not None else None
     active = active_side(
         *(
-            Side(name, facts(lws) if lws is not None else None, weight)
+            Side(
+                name,
+                facts(lws) if lws is not None else None,
+                weight,
+                _is_labelled(rollout, lws, world),
+                spec.scales_sides,
+            )
             for name, lws, weight in zip((first, second), (one, other), weights, strict=True)
         ),
         on_record=found[1].active if found is not None else "",
@@ -67,6 +73,11 @@ def pair_of(
         names = begun if begun is not None else names
     turned = active == second
     return Pair(active, other if turned else one, one if turned else other, second, names)
+
+
+def _is_labelled(rollout: Rollout, lws: Target | None, world: World) -> bool:
+    """Whether a label says that the workload is the active side. Without a word of ours none is kept true."""
+    return rollout.spec.scales_sides and lws is not None and lws.metadata.labels.get(world.keys.side) == ACTIVE
 
 
 def _named(world: World, names: set[str]) -> Object | None:

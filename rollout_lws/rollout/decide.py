@@ -25,6 +25,7 @@ from rollout_lws.rollout.lifecycle import (
     idle,
     native_rollout,
     pair,
+    parking,
     steps,
 )
 from rollout_lws.rollout.lifecycle.rollback import record_ending
@@ -56,7 +57,7 @@ def decide_release(observation: Observation) -> Decision:
 
 def _decided(d: Draft) -> Draft:
     d = upkeep.follow(autoscalers.follow(_rules(d)))
-    if d.o.stable is not None and not d.paired:
+    if d.o.stable is not None and (not d.paired or d.scales_sides):
         d = hold_enforcement.report_resets(d)
     return multikueue.report_local_pods(kueue_admission.tell(serving.tell_who_answers(d)))
 
@@ -66,7 +67,7 @@ def _rules(d: Draft) -> Draft:
     d = d.set(phase=d.status.phase or Phase.INITIAL)
     # A Rollout that is deleted or disabled finishes its release first, so its revisions must be current.
     d = history.drop_doubles(d)
-    d = d if d.paired else native_rollout.follow_revision(d)
+    d = d if d.paired and not d.scales_sides else native_rollout.follow_revision(d)
     if detach.deleting(d):
         return detach.leave(replicas.forget(d), Ending.DELETED)
     if d.o.rollout.spec.disabled:
@@ -75,14 +76,19 @@ def _rules(d: Draft) -> Draft:
         if d.status.stable is not None and d.status.phase != Phase.DISABLED:
             d = detach.leave(d, Ending.DISABLED)
         return replicas.forget(d).refuse(refusal)
-    if d.o.stable is None:
+    if d.o.stable is None or parking.goes_without_serving(d):
         return pair.without_active(d) if d.paired else _workload_missing(d)
     not_yet = (None if d.paired else adoption.looks_first(d)) or adoption.add_finalizer(d)
     if not_yet is not None:
         return not_yet
     if d.paired:
-        known = handing_over.is_known(d)
-        return _release(actions.act(d.set(active=d.name))) if known else pair.adopt(d)
+        if not handing_over.is_known(d):
+            return pair.adopt(d)
+        seeded = replicas.seed(d)
+        if seeded is not None:
+            return seeded
+        d = replicas.follow(_release(actions.act(parking.hold_sides(d).set(active=d.name))))
+        return d.adding(parking.edited_while_active(d)) if d.status.phase == Phase.PROGRESSING else d
     if not d.adopted:
         d = adoption.adopt(d)
         if d.concluded:

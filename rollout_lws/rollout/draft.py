@@ -30,7 +30,7 @@ from rollout_lws.api.base import with_fields
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
-from rollout_lws.capacity.batches import Batch
+from rollout_lws.capacity.batches import Batch, wanted_groups
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.released import PodLabels
@@ -154,6 +154,11 @@ class Draft:
         return self.o.rollout.spec.counterpart_ref is not None
 
     @property
+    def scales_sides(self) -> bool:
+        """True if releases of the pair scale, hold and label its workloads."""
+        return self.o.rollout.spec.scales_sides
+
+    @property
     def edited(self) -> Facts:
         """The LWS whose template asks for a version: the stable one, of a pair the other one, if it exists."""
         return self.o.canary if self.paired and self.o.canary is not None else self.stable
@@ -214,6 +219,17 @@ class Draft:
         return self.edited.workload.version
 
     @property
+    def own_version(self) -> Version:
+        """The version in the stable LWS's own spec: ``version``, but of a pair that of the active side."""
+        return self.stable.workload.version if self.paired else self.version
+
+    @property
+    def own_pending(self) -> bool:
+        """True if that is another version than stable; meaningful once LWS has observed it."""
+        record = self.status.stable
+        return record is not None and self.own_version.template_hash != record.template_hash
+
+    @property
     def adopted(self) -> bool:
         """True if this LWS object is managed; only for rules that run after its existence was checked."""
         record = self.status.stable
@@ -252,8 +268,23 @@ class Draft:
 
     @property
     def replicas(self) -> int:
-        """Groups that the new version has at full size; of a pair by its own workload, whose owner scales it."""
-        return self.edited.workload.replicas
+        """Groups that the new version has at full size. Of a pair by its own workload if its owner scales it, else as
+        many as the Rollout asks for, or as the active side keeps while a smaller number waits. A number that others
+        have written does not count.
+        """
+        if not self.scales_sides:
+            return self.edited.workload.replicas
+        asked, known, live = self.o.rollout.spec.replicas, self.status.scaling, self.stable.workload
+        if asked is None:
+            return live.replicas
+        if known is None or known.waiting is None:
+            return asked
+        standing = known.replicas if known.seen and known.workload_uid == live.metadata.uid else live.replicas
+        return max(asked, standing or 0)
+
+    def wanted(self, index: int) -> int:
+        """Groups of the new version at step ``index`` (1-based)."""
+        return wanted_groups(self.strategy, index, self.replicas, bounded=self.capacity.makes_groups)
 
     @cached_property
     def canary_groups(self) -> tuple[Group, ...]:
@@ -273,7 +304,7 @@ class Draft:
         if Kueue queues the LWS, because Kueue ends them.
         """
         if self.paired:
-            return known.PAIR
+            return known.SCALED_PAIR if self.scales_sides else known.PAIR
         plan = self.o.rollout.spec.strategy.style
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
@@ -363,9 +394,11 @@ class Draft:
         """True if a rule has given the verdict."""
         return self.verdict is not None
 
-    def confirmed_leader_set(self, reason: str) -> Confirm | None:
-        """A precondition that the leader StatefulSet is unchanged; None if there is none."""
-        leader_set = self.edited.leader_set
+    def confirmed_leader_set(self, reason: str, facts: Facts | None = None) -> Confirm | None:
+        """A precondition that the leader StatefulSet is unchanged, by default that of the LWS whose template asks for a
+        version; None if there is none.
+        """
+        leader_set = (facts or self.edited).leader_set
         if leader_set is None:
             return None
         meta = leader_set.metadata
@@ -446,13 +479,13 @@ class Draft:
         """Appends best-effort writes, whose failure stops nothing."""
         return self.but(best_effort=(*self.best_effort, *best_effort))
 
-    def confirm_leader_set(self, reason: str) -> Draft:
+    def confirm_leader_set(self, reason: str, facts: Facts | None = None) -> Draft:
         """Precondition: nothing is written unless the leader StatefulSet is unchanged.
 
         The StatefulSet has its own watch, so the LWS may be "observed" while the cached StatefulSet is still the old
         one.
         """
-        confirm = self.confirmed_leader_set(reason)
+        confirm = self.confirmed_leader_set(reason, facts)
         return self.but(confirms=(*self.confirms, confirm)) if confirm is not None else self
 
     def wake(self, moment: datetime | None) -> Draft:
@@ -506,9 +539,9 @@ class Draft:
         return self.stalled(refusal.reason, refusal.message, field=refusal.field)
 
     def adding(self, told: str) -> Draft:
-        """Appends a sentence to the verdict's message, if there is a verdict."""
+        """Appends a sentence to the verdict's message, if there is a verdict, and a sentence."""
         last = self.verdict
-        if last is None:
+        if last is None or not told:
             return self
         return self.but(verdict=replace(last, message=f"{last.message}; {told}" if last.message else told))
 

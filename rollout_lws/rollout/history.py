@@ -64,7 +64,7 @@ def record_stable(
     """Records the version as stable, and in the history, on condition that the leader StatefulSet is as observed;
     ``confirmed`` says what depends on that. Only for rules that run after the adoption.
     """
-    d = d.confirm_leader_set(confirmed)
+    d = d.confirm_leader_set(confirmed, d.stable)
     changes = {"template_hash": version.template_hash, "revision": revision}
     stable = d.status.stable
     d = d.set(stable=stable.model_copy(update=changes)) if stable is not None else d

@@ -13,7 +13,7 @@ from rollout_lws.api.validation import problems
 from rollout_lws.capacity import known
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects.meta import Meta
-from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold
+from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold, scales_a_side
 from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
@@ -22,15 +22,13 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version
+from rollout_lws.workload.applied import server_side_owner, stated_replicas
 from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import queue_of
 
 #: Longest label value.
 NAME_LIMIT = 63
-
-
-def _in_lws(d: Draft, path: str) -> FieldRef:
-    return FieldRef(path, d.kind, d.stable.name)
 
 
 def wrong_kind(d: Draft) -> Refusal | None:
@@ -80,25 +78,34 @@ def second_rollout(d: Draft) -> Refusal | None:
 
 
 def owned(d: Draft) -> Refusal | None:
-    if d.paired:
-        # No release writes them.
-        return None
-    owner = d.o.stable.workload.metadata.controller if d.o.stable else None
-    if owner is None:
-        return None
-    return Refusal(
-        Reason.WORKLOAD_OWNED,
-        f"{d.stable.called} is controlled by {owner.kind} {owner.name}, which would undo a release:"
-        f" release the {owner.kind} by its own means, or remove the owner reference",
-        _in_lws(d, "metadata.ownerReferences"),
-    )
+    for each in _written(d):
+        owner = each.workload.metadata.controller
+        if owner is not None:
+            way_out = "set touch: RouteOnly, with which no workload is written," if d.paired else ""
+            way_out = way_out or f"release the {owner.kind} by its own means,"
+            return Refusal(
+                Reason.WORKLOAD_OWNED,
+                f"{each.called} is controlled by {owner.kind} {owner.name}, which would undo a release: {way_out} or"
+                " remove the owner reference",
+                FieldRef("metadata.ownerReferences", d.kind, each.name),
+            )
+    return None
+
+
+def _written(d: Draft) -> tuple[Facts, ...]:
+    """The LWSs of users that a release writes."""
+    if d.paired and not d.scales_sides:
+        return ()
+    return tuple(each for each in (d.o.stable, d.o.canary if d.paired else None) if each is not None)
 
 
 def unfit(d: Draft) -> Refusal | None:
-    found = d.stable.workload.obstacle if d.o.stable is not None and not d.paired else None
-    if found is None:
-        return None
-    return Refusal(Reason(found.reason), f"{d.stable.called} {found.message}", _in_lws(d, found.field))
+    for each in _written(d):
+        found = each.workload.obstacle
+        if found is not None:
+            message = f"{each.called} {found.message}"
+            return Refusal(Reason(found.reason), message, FieldRef(found.field, d.kind, each.name))
+    return None
 
 
 def too_old(d: Draft) -> Refusal | None:
@@ -254,9 +261,44 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 
 def cannot_release(d: Draft) -> Refusal | None:
     if d.paired:
-        # A pair's workloads are not touched, so that nothing of them can be in the way.
-        return invalid_spec(d) or other_style(d) or cannot_route(d)
+        # The inactive side's version is in effect there, so that nothing of it can be in the way.
+        return invalid_spec(d) or other_style(d) or cannot_route(d) or cannot_scale(d)
     return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
+
+
+def applies_replicas(d: Draft) -> Refusal | None:
+    """Refuses workloads of a pair that are scaled by those who apply their manifests: groups without requests would
+    start, or those that serve would go.
+    """
+    for each in _written(d) if d.paired else ():
+        meta = each.workload.metadata
+        if stated_replicas(meta.annotations) is not None:
+            place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
+            way_out = (
+                f"remove spec.replicas with kubectl apply edit-last-applied {d.kind.lower()} {meta.name}{place}, and"
+                " then from the manifest, in this order"
+            )
+            by = "kubectl apply"
+        elif manager := server_side_owner(each.workload):
+            by = manager
+            way_out = "give the field another owner, and then remove it from the manifest: docs/pairs.md says how"
+        else:
+            continue
+        return Refusal(
+            Reason.REPLICAS_APPLIED,
+            f"{each.called} gets spec.replicas from a manifest ({by}), which would undo what a release scales:"
+            f" {way_out}",
+            FieldRef("spec.replicas", d.kind, each.name),
+        )
+    return None
+
+
+def cannot_scale(d: Draft) -> Refusal | None:
+    """Refuses to scale the workloads of a pair where others do."""
+    if not d.scales_sides:
+        return None
+    # What is applied while a release is on is put back, and does not keep it.
+    return scales_a_side(d) or (None if d.status.phase == Phase.PROGRESSING else applies_replicas(d))
 
 
 def refused_by_spec(d: Draft) -> Refusal | None:
@@ -276,4 +318,4 @@ def all_refusals(d: Draft) -> Iterator[Refusal]:
     yield from filter(None, (None if d.paired else name_taken(d),))
     if d.o.rollout.spec.strategy.style is not None:
         yield from obstacles(d)
-    yield from filter(None, (None if d.paired else cannot_hold(d),))
+    yield from filter(None, (cannot_scale(d) if d.paired else cannot_hold(d),))

@@ -75,6 +75,8 @@ class Reason(StrEnum):
     LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive", ()
     POD_STUCK_TERMINATING = "PodStuckTerminating", ()
     COUNTERPART_MISSING = "CounterpartMissing", ()
+    ACTIVE_SIDE_EDITED = "ActiveSideEdited", ()
+    REPLICAS_APPLIED = "ReplicasApplied", ()
     ACTIVE_SIDE_UNKNOWN = "ActiveSideUnknown", ()
     MULTIKUEUE = "ManagedByMultiKueue", ()
     SCALED_TO_ZERO = "ScaledToZero", ()

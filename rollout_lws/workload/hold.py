@@ -116,10 +116,11 @@ def foreign_members(workload: Target, keys: Keys) -> tuple[str, ...]:
     return tuple(member for member, written in (mark.written if mark else {}).items() if live.get(member) != written)
 
 
-def hold(workload: Target, keys: Keys, uid: str, surge: int = 0) -> dict[str, Any] | None:
+def hold(workload: Target, keys: Keys, uid: str, surge: int = 0, *, counted: bool = False) -> dict[str, Any] | None:
     """Merge patch that holds the LWS, with only the members that must change; None when it is held and annotated.
 
-    ``surge`` existing surge groups stay.
+    ``surge`` existing surge groups stay. ``counted`` writes maxUnavailable as a number: LWS rejects replicas of which a
+    percentage resolves to 0, and we are about to write others.
     """
     users = users_strategy(workload, keys)
     replicas = max(workload.replicas, 1)
@@ -129,6 +130,8 @@ def hold(workload: Target, keys: Keys, uid: str, surge: int = 0) -> dict[str, An
     elif resolved_surge(users, replicas) > 0:
         # LWS rejects a strategy in which both values resolve to 0, whatever the number of replicas.
         held["maxSurge"] = 0
+        held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
+    if counted and isinstance(held["maxUnavailable"], str):
         held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
     return _patch(workload, keys, uid, users, held, surge)
 
@@ -199,11 +202,15 @@ def slips_in(before: Target, after: Target) -> bool:
 
 def give_back(workload: Target, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:
     """Merge patch that restores the user's values and removes our annotation and the annotation ``forget``; None when
-    there is nothing to restore.
+    there is nothing to restore. A percentage that LWS would reject with today's replicas becomes 1.
     """
     if keys.original not in workload.metadata.annotations:
         return None
-    users, live = _values(users_strategy(workload, keys)), _values(workload.strategy)
+    strategy, replicas = users_strategy(workload, keys), workload.replicas
+    users, live = _values(strategy), _values(workload.strategy)
+    resolves = resolved_unavailable(strategy, replicas) or resolved_surge(strategy, replicas)
+    if isinstance(strategy.max_unavailable, str) and replicas and not resolves:
+        users["maxUnavailable"] = 1
     changes = {member: value for member, value in users.items() if live[member] != value}
     marks = [mark for mark in (keys.original, forget) if mark in workload.metadata.annotations]
     return _body(workload, dict.fromkeys(marks), changes)

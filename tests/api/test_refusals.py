@@ -180,10 +180,17 @@ TOGETHER = 'spec: Invalid value: "object": capacity Pair and counterpartRef go t
 ANOTHER = 'spec: Invalid value: "object": counterpartRef must name another workload of the kind of workloadRef'
 
 
-@pytest.mark.parametrize("active", [{}, {"activeSide": "llama-green"}])
-def test_a_pair_is_accepted(server: ApiServer, active: dict[str, str]) -> None:
-    made = server.create(rollouts(), rollout(PAIRED, counterpartRef=OTHER, touch="RouteOnly", **active))
+@pytest.mark.parametrize(
+    "members", [{"touch": "RouteOnly"}, {"touch": "RouteOnly", "activeSide": "llama-green"}, {}, {"replicas": 4}]
+)
+def test_a_pair_is_accepted(server: ApiServer, members: dict[str, Any]) -> None:
+    made = server.create(rollouts(), rollout(PAIRED, counterpartRef=OTHER, **members))
     assert made["spec"]["counterpartRef"] == OTHER
+
+
+def test_a_number_of_groups_is_refused_where_no_workload_is_scaled(server: ApiServer) -> None:
+    told = refusal(server, rollout(PAIRED, counterpartRef=OTHER, touch="RouteOnly", replicas=4))
+    assert "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself" in told
 
 
 @pytest.mark.parametrize(
@@ -231,14 +238,17 @@ def test_the_sides_change_only_when_none_is_in_care(server: ApiServer) -> None:
     paired("llama-green")
     status({"templateHash": "0123456789"})
     in_care = (
-        'Invalid value: "object": spec.counterpartRef cannot change while the workloads are in care: set spec.disabled'
-        " to true first"
+        'Invalid value: "object": spec.counterpartRef and spec.touch cannot change while the workloads are in care: set'
+        " spec.disabled to true first"
     )
     with pytest.raises(ApiError) as caught:
         paired("llama-red")
     assert in_care in caught.value.message
     with pytest.raises(ApiError) as caught:
         single()
+    assert in_care in caught.value.message
+    with pytest.raises(ApiError) as caught:
+        edit(touch="RouteOnly")
     assert in_care in caught.value.message
     edit(strategy={"paused": True}, activeSide="llama-green")
     status(None)

@@ -366,16 +366,6 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         pair(activeSide="llama-red"),
         [("spec.activeSide", "llama-red is neither: name llama or llama-green")],
     ),
-    "a pair that a release scales": (
-        pair(touch=None),
-        [
-            (
-                "spec.touch",
-                "a pair whose replicas a release writes is not built yet: set touch: RouteOnly, and scale both"
-                " workloads yourself",
-            )
-        ],
-    ),
     "a pair with a number of groups": (
         pair(replicas=4),
         [("spec.replicas", "with touch: RouteOnly no workload is scaled: remove it, and scale the workload")],

@@ -98,21 +98,25 @@ class World:
         self.do(lambda: self.server.create(self.rollouts, rollout))
         self.tell(**status)
 
-    def pair(self, *, serves: str = "v0.17.0", beside: str = "", **status: Any) -> None:
-        """A Rollout `llama` of LWSs `llama` and `llama-green`, whose images have these tags ("": the demo's own)."""
+    def pair(self, *, serves: str = "v0.17.0", beside: str = "", scaled: bool = False, **status: Any) -> None:
+        """A Rollout `llama` of LWSs `llama` and `llama-green`, whose images have these tags ("": the demo's own);
+        ``scaled``: its releases scale them.
+        """
         made = [manifests.workload(), manifests.workload()]
         made[1]["metadata"]["name"] = "llama-green"
         for lws, tag in zip(made, (serves, beside), strict=True):
             for template in ("leaderTemplate", "workerTemplate") if tag else ():
                 container = lws["spec"]["leaderWorkerTemplate"][template]["spec"]["containers"][0]
                 container["image"] = f"{manifests.IMAGE}:{tag}"
+            if scaled and lws["metadata"]["name"] != status.get("active", "llama"):
+                lws["spec"]["replicas"] = 0
             self.do(lambda lws=lws: self.server.create(LEADER_WORKER_SETS, lws))  # type: ignore[misc]
         rollout = manifests.rollout(self.rollouts.api_version, made[0]["metadata"], capacity="Pair", routed=True)
         canary = rollout["spec"]["strategy"]["canary"]
         canary["trafficRoutings"][0]["counterpartService"] = "llama-green"
         rollout["spec"] |= {
             "counterpartRef": {**rollout["spec"]["workloadRef"], "name": "llama-green"},
-            "touch": "RouteOnly",
+            **({"replicas": manifests.GROUPS} if scaled else {"touch": "RouteOnly"}),
         }
         self.do(lambda: self.server.create(self.rollouts, rollout))
         self.tell(**status)

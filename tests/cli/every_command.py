@@ -67,6 +67,17 @@ def _stalled(reason: str, message: str) -> list[Object]:
 
 _TOO_FEW = "the new version completed 12 requests, and 100 are the least"
 _LATE = "step 2 has had no further ready group for 1h: abort, or fix it and retry"
+_EDITED = (
+    "LeaderWorkerSet llama-green has all requests, and the version in its template waits: apply it to llama to release"
+    " it, and restore the template of llama-green"
+)
+#: A release to the second LWS of a pair is over.
+_OF_PAIR: Object = {
+    **HEALTHY,
+    "active": f"{NAME}-green",
+    "inactiveHash": _BEFORE.template_hash,
+    "observedRolloutID": "r7",
+}
 _INVALID = "spec.strategy.canary.steps[1].replicas decreases: correct it"
 
 
@@ -79,8 +90,10 @@ class State:
     status: Object | None = None
     arguments: tuple[str, ...] = ()
     prepare: Callable[[World], object] = field(default=lambda _: None)
-    #: Whether the Rollout names two LWSs, of which `llama` serves the version before at first.
+    #: Whether the Rollout names two LWSs, of which `llama` serves the version before at first; and whether its releases
+    #: scale them.
     paired: bool = False
+    scaled: bool = False
 
 
 def _newer(world: World) -> None:
@@ -177,15 +190,32 @@ STATES = (
     ),
     State(
         "Pair at rest",
-        "The Rollout names LWSs `llama` and `llama-green`; a release to the second one is over, and the first one still"
-        " has the version before.",
+        "The Rollout names LWSs `llama` and `llama-green`, with `touch: RouteOnly`; a release to the second one is"
+        " over, and the first one still has the version before.",
+        _OF_PAIR,
+        paired=True,
+    ),
+    State(
+        "Pair at rest, scaled by its releases",
+        "The same without `touch`: `llama` is parked, with 0 groups.",
+        _OF_PAIR,
+        paired=True,
+        scaled=True,
+    ),
+    State(
+        "Pair whose active side was edited",
+        "Another template was applied to `llama-green`, which has the requests and is held.",
         {
-            **HEALTHY,
-            "active": f"{NAME}-green",
-            "inactiveHash": _BEFORE.template_hash,
-            "observedRolloutID": "r7",
+            **_OF_PAIR,
+            "stable": {"templateHash": _BEFORE.template_hash},
+            "observedTemplateHash": _BEFORE.template_hash,
+            "verdict": {"condition": "Stalled", "reason": "ActiveSideEdited", "since": "2026-01-01T00:00:00Z"},
+            "conditions": _stalled("ActiveSideEdited", _EDITED),
+            "summary": {"state": "Stalled", "stable": "4/4"},
+            "message": _EDITED,
         },
         paired=True,
+        scaled=True,
     ),
     State(
         "Pair that waits for approval",
@@ -251,8 +281,11 @@ def answer(state: State, command: tuple[str, ...]) -> Answer:
 
 def _ask(world: World, state: State, command: tuple[str, ...]) -> Answer:
     if state.status is not None:
-        made = world.pair if state.paired else world.release
-        made(**{"stable": {"templateHash": _BEFORE.template_hash}} | state.status)
+        status: Object = {"stable": {"templateHash": _BEFORE.template_hash}} | state.status
+        if state.paired:
+            world.pair(scaled=state.scaled, **status)
+        else:
+            world.release(**status)
         _remember(world)
         world.answer()
         world.do(lambda: state.prepare(world))

@@ -340,6 +340,120 @@ def put(world: World, **status: Any) -> None:
     world.server.patch(world.rollouts, "default", "llama", {"status": status}, subresource="status")
 
 
+# A pair whose releases scale its workloads
+
+EDITED: dict[str, Any] = {
+    **AFTER,
+    "verdict": {"condition": "Stalled", "reason": "ActiveSideEdited", "since": "2026-01-01T00:00:00Z"},
+    "summary": {"state": "Stalled", "stable": "4/4"},
+    "message": "the version in its template waits",
+    "conditions": [
+        {
+            "type": "Stalled",
+            "status": "True",
+            "reason": "ActiveSideEdited",
+            "message": "the version in its template waits",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
+def edited(world: World, **status: Any) -> None:
+    """v3 was applied to the second side, which serves v2."""
+    world.pair(serves="v1", beside="v3", scaled=True, **status)
+
+
+def test_of_a_scaled_pair_start_is_the_way_back_and_nothing_is_to_be_scaled(world: World) -> None:
+    world.pair(serves="v1", beside="v2", scaled=True, **AFTER)
+    remember(world, "v1", 1)
+    remember(world, "v2", 2)
+    before = generations(world)
+    assert "`rollout-lws start llama` releases it" in failed(world, "undo", "llama")
+    for command in (("undo", "llama"), ("restart", "llama"), ("set", "image", "llama", "*=x:1")):
+        assert "scale" not in failed(world, *command)
+    assert generations(world) == before
+    world.answer()
+    assert world.run("start", "llama").exit_code == 0
+
+
+def test_undo_of_an_edit_of_the_active_side_says_what_to_restore(world: World) -> None:
+    edited(world, **EDITED)
+    remember(world, "v1", 1)
+    remember(world, "v2", 2)
+    assert failed(world, "undo", "llama") == (
+        "rollout/llama is a pair, and leaderworkerset/llama-green, the active side, runs revision 2"
+        " (vllm/vllm-openai:v2) and has another version in its template: apply that revision to it; `rollout-lws"
+        " history llama --revision 2` prints it"
+    )
+    assert "leaderworkerset/llama still has revision 1" in failed(world, "undo", "llama", "--to-revision", "1")
+
+
+def test_the_hold_of_the_active_side_is_released(world: World) -> None:
+    edited(world, **EDITED)
+    told = world.run("release-hold", "llama", "--yes").stdout
+    assert told.startswith("leaderworkerset/llama-green is let go of: the version that waits rolls at once")
+    marks = {
+        each["metadata"]["name"]: each["metadata"].get("annotations") or {}
+        for each in world.do(lambda: world.server.list(LEADER_WORKER_SETS, "default"))
+    }
+    mark = "rollouts.kruise.io/release-hold"
+    assert (marks[GREEN].get(mark), mark in marks[BLUE]) == ("true", False)
+    assert world.run("release-hold", "llama").stdout == "leaderworkerset/llama-green is let go of already\n"
+
+
+def test_before_the_sides_are_known_no_hold_is_released(world: World) -> None:
+    world.pair(serves="v1", beside="v2", scaled=True)
+    assert "no side is held yet: `rollout-lws get llama` says why" in failed(world, "release-hold", "llama", "--yes")
+
+
+def test_a_version_on_the_active_side_fails_the_gate(world: World) -> None:
+    edited(world, **EDITED)
+    code, line, why = last(world)
+    assert (code, line.split()[0]) == (3, "result=stalled")
+    assert "the version in its template waits" in why
+
+
+@pytest.mark.parametrize("release", [(), ("--release-id", "r3")], ids=["of the version", "of its id"])
+def test_a_version_that_was_just_applied_to_the_active_side_is_not_healthy(
+    world: World, release: tuple[str, ...]
+) -> None:
+    """The status does not say so yet: it observes the other side."""
+    edited(world, **AFTER)
+    label(world, GREEN, "r3")
+    assert last(world, *release, "--timeout", "0")[0] == 4
+    assert "no controller has judged the version in the template of leaderworkerset/llama-green" in last(
+        world, "--timeout", "0"
+    )[2].replace("\n", " ")
+    world.later(0.2, lambda: put(world, **EDITED))
+    code, line, why = last(world, *release, "--timeout", "20s")
+    assert (code, line.split()[0]) == (3, "result=stalled"), why
+
+
+@pytest.mark.parametrize("goal", ["healthy", "paused"])
+def test_an_edit_of_the_active_side_that_is_known_already_fails_the_gate_of_its_id(world: World, goal: str) -> None:
+    edited(world, **EDITED)
+    label(world, GREEN, "r3")
+    assert last(world, "--release-id", "r3", "--for", goal, "--timeout", "20s")[0] == 3
+
+
+def test_the_same_version_on_both_sides_is_waited_for_to_its_release(world: World) -> None:
+    world.pair(serves="v3", beside="v3", scaled=True, **{**AFTER, "observedWorkloadGeneration": 0})
+    turned = {"active": BLUE, "stable": {"templateHash": V3}, "inactiveHash": V2, "observedTemplateHash": V3}
+    world.later(0.2, lambda: put(world, **{**AFTER, **turned, "observedWorkloadGeneration": 1}))
+    assert last(world, "--timeout", "20s")[0] == 0
+
+
+def test_the_end_of_a_release_waits_until_the_other_side_is_parked(world: World) -> None:
+    ending = {"reason": "Success", "task": "CleanUp", "since": "2026-01-01T00:00:00Z"}
+    world.pair(serves="v1", beside="v2", scaled=True, **{**ON, "observedWorkloadGeneration": 0})
+    world.later(0.2, lambda: put(world, active=GREEN, stable={"templateHash": V2}, finalising=ending))
+    assert last(world, "--timeout", "1s")[0] == 4
+    world.later(0.2, lambda: put(world, **AFTER, finalising=None, observedWorkloadGeneration=1))
+    assert last(world, "--timeout", "20s")[:2] == (0, "result=healthy rollout=default/llama release=r2 exit=0")
+
+
 # events
 
 

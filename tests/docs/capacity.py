@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
@@ -20,18 +21,24 @@ PAGE = ROOT / "docs/capacity.md"
 #: The worked example: four groups of eight accelerators that load for ten minutes, one of which may be away.
 EXAMPLE, ACCELERATORS = Given(replicas=4, unavailable=1, load_seconds=600), 8
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
-#: Not among those that ``rollout-lws demo`` plays.
-PAIR = "Pair"
+#: Not among those that ``rollout-lws demo`` plays: a pair that its release scales, and one that its owner does.
+PAIR, ROUTE_ONLY = "Pair", "RouteOnly"
+PAIRS = {PAIR: f"`{PAIR}`", ROUTE_ONLY: f"`{PAIR}`, `{ROUTE_ONLY}`"}
+
+
+def steps_of_example(style: str) -> list[dict[str, Any]]:
+    """A quarter and a half, each with its share, and all; blue-green and a pair have all requests on all groups
+    first.
+    """
+    steps = [{"replicas": share, "traffic": share} for share in ("25%", "50%")]
+    return [*steps, {"replicas": "100%"} | ({"traffic": "100%"} if style in ("BlueGreen", *PAIRS) else {})]
 
 
 def of_example(style: str) -> Forecast:
-    """Steps of a quarter and a half, each with its share, and all; blue-green and a pair have all requests on all
-    groups first.
-    """
-    steps = [{"replicas": share, "traffic": share} for share in ("25%", "50%")]
-    last = {"replicas": "100%"} | ({"traffic": "100%"} if style in ("BlueGreen", PAIR) else {})
     routing = [{"service": "chat", "gateway": {"httpRouteName": "chat"}}]
-    return forecast(_plan(style, {"steps": [*steps, last], "trafficRoutings": routing}), EXAMPLE)
+    capacity = PAIR if style in PAIRS else style
+    plan = _plan(capacity, {"steps": steps_of_example(style), "trafficRoutings": routing})
+    return forecast(plan, replace(EXAMPLE, scales_sides=style == PAIR))
 
 
 def of_demo(style: str) -> Forecast:
@@ -64,21 +71,34 @@ def _compared() -> Iterator[tuple[str, ...]]:
         "way back at 50%",
         "way back in the promotion",
     )
-    for style, name in (STYLES | {PAIR: f"`{PAIR}`"}).items():
+    for style, name in (STYLES | PAIRS).items():
         found = of_example(style)
         half, promotion = found.rows[1], found.rows[-1]
         # The owner of a pair scales the inactive side up, which loads all of its groups at the same time.
-        beside = EXAMPLE.replicas if style == PAIR else 0
+        beside = EXAMPLE.replicas if style == ROUTE_ONLY else 0
         yield (
             name,
-            str((found.extra + beside) * ACCELERATORS),
-            str(found.loads + beside),
-            _minutes(found.seconds + (EXAMPLE.load_seconds if beside else 0)),
-            f"{found.ready} of {EXAMPLE.replicas}",
-            _load(found.peak_load),
+            *figures(
+                found.extra + beside,
+                found.loads + beside,
+                found.seconds + (EXAMPLE.load_seconds if beside else 0),
+                found.ready,
+                found.peak_load,
+            ),
             _back(half),
             f"up to {_back(promotion)}" if promotion.back_loads else _back(promotion),
         )
+
+
+def figures(extra: int, loads: int, seconds: float, ready: int, peak_load: float) -> tuple[str, ...]:
+    """What a release of the example takes, as the page tells it."""
+    return (
+        str(extra * ACCELERATORS),
+        str(loads),
+        _minutes(seconds),
+        f"{ready} of {EXAMPLE.replicas}",
+        _load(peak_load),
+    )
 
 
 def _steps(found: Forecast) -> Iterator[tuple[str, ...]]:

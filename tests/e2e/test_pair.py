@@ -8,7 +8,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rollout_lws.objects.owners import OURS
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS, SERVICES
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+)
 from tests.e2e.place import UNROUTED, Place
 from tests.e2e.world import RemoteWorld
 from tests.kubectl.programs import Programs
@@ -24,16 +31,16 @@ from tests.scenarios.paired import (
     weights,
 )
 from tests.scenarios.routed import ROUTE
-from tests.scenarios.world import NAME, ROLLOUTS
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 ROUTING = {"gracePeriodSeconds": 1, "drainSeconds": 2}
 
 
-async def begin(world: RemoteWorld) -> None:
-    create_sides(world, replicas=2, beside=2, size=1)  # type: ignore[arg-type]
-    world.server.create(ROLLOUTS, rollout(routing=ROUTING))
+async def begin(world: RemoteWorld, *, scaled: bool = False) -> None:
+    create_sides(world, replicas=2, beside=0 if scaled else 2, size=1)  # type: ignore[arg-type]
+    world.server.create(ROLLOUTS, rollout(routing=ROUTING, spec={} if scaled else None))
     await all_ready(world, BLUE, GREEN)  # type: ignore[arg-type]
     world.start_controller()
     await world.until(lambda: world.state == "Healthy", "at rest", 60)
@@ -84,25 +91,100 @@ async def corrected(world: RemoteWorld) -> None:
     await world.until(lambda: weights(world) == {BLUE: 0, GREEN: 100}, "corrected", 30)  # type: ignore[arg-type]
 
 
-STORIES: tuple[Callable[[RemoteWorld], Awaitable[None]], ...] = (there_and_back, aborted, deleted, corrected)
+Story = Callable[[RemoteWorld], Awaitable[None]]
+STORIES: tuple[Story, ...] = (there_and_back, aborted, deleted, corrected)
+
+
+async def scaled_there_and_back(world: RemoteWorld) -> None:
+    world.kill_after(12)
+    await released(world, GREEN, "v2")
+    await settled(world, {BLUE: 0, GREEN: 2})
+    await released(world, BLUE, "v3")
+    await settled(world, {BLUE: 2, GREEN: 0})
+
+
+async def scaled_and_aborted(world: RemoteWorld) -> None:
+    world.kill_after(10)
+    apply(world, GREEN, "v2")  # type: ignore[arg-type]
+    await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+    world.request("Abort")
+    await world.until(lambda: world.state == "Aborted", "aborted", 90)
+    await settled(world, {BLUE: 2, GREEN: 0})
+
+
+async def scaled_and_deleted(world: RemoteWorld) -> None:
+    world.kill_after(10)
+    apply(world, GREEN, "v2")  # type: ignore[arg-type]
+    await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+    world.delete(ROLLOUTS, NAME)
+    await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 90)
+    await settled(world, {BLUE: 2, GREEN: 0})
+    for name in (BLUE, GREEN):
+        meta = (world.get(LEADER_WORKER_SETS, name) or {})["metadata"]
+        assert KEYS.side not in (meta.get("labels") or {}) and KEYS.original not in (meta.get("annotations") or {})
+
+
+async def scaled_by_kubectl(world: RemoteWorld) -> None:
+    """The Rollout is scaled, in a release, to zero and back; a number that a person gives a side is put back."""
+    world.kill_after(14)
+    apply(world, GREEN, "v2")  # type: ignore[arg-type]
+    await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+    world.patch(ROLLOUTS, NAME, {"spec": {"replicas": 3}}, "scale")
+    await world.until(lambda: counts(world)[BLUE] == 3, "scaled", 60)
+    await approve_to_the_end(world)  # type: ignore[arg-type]
+    await settled(world, {BLUE: 0, GREEN: 3})
+    world.patch_lws({"replicas": 1}, BLUE)
+    await settled(world, {BLUE: 0, GREEN: 3})
+    for count in (0, 2):
+        world.patch(ROLLOUTS, NAME, {"spec": {"replicas": count}}, "scale")
+        await settled(world, {BLUE: 0, GREEN: count})
+
+
+def counts(world: RemoteWorld) -> dict[str, int]:
+    return {name: (world.get(LEADER_WORKER_SETS, name) or {})["spec"]["replicas"] for name in (BLUE, GREEN)}
+
+
+async def settled(world: RemoteWorld, wanted: dict[str, int]) -> None:
+    """Both sides have their number of groups, as asked and as there."""
+
+    def there() -> bool:
+        leaders = {
+            name: len(world.server.list(PODS, label_selector=f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"))
+            for name in (BLUE, GREEN)
+        }
+        return counts(world) == wanted == leaders
+
+    await world.until(there, f"groups {wanted}", 90)
+
+
+SCALED: tuple[Story, ...] = (scaled_there_and_back, scaled_and_aborted, scaled_and_deleted, scaled_by_kubectl)
 
 
 async def test_a_pair_comes_to_each_of_its_ends(place: Place) -> None:
+    await _all_told(place, STORIES)
+
+
+async def test_a_pair_that_releases_scale_comes_to_each_of_its_ends(place: Place) -> None:
+    await _all_told(place, SCALED)
+
+
+async def _all_told(place: Place, every: tuple[Story, ...]) -> None:
     if place.unrouted:
         pytest.skip(f"{UNROUTED}: {place.unrouted}")
     async with asyncio.TaskGroup() as stories:
-        for story in STORIES:
+        for story in every:
             stories.create_task(_told(place, story))
 
 
-async def _told(place: Place, story: Callable[[RemoteWorld], Awaitable[None]]) -> None:
+async def _told(place: Place, story: Story) -> None:
     programs = Programs()
     try:
         async with place.world(f"pair-{story.__name__.replace('_', '-')}", programs) as world:
-            await begin(world)
+            await begin(world, scaled=story in SCALED)
             await story(world)
             assert world.kills == 1
-            assert _written(world) == []
+            # Of workloads that releases scale, no Service and no pod is written either.
+            assert [each for each in _written(world) if story in STORIES or LEADER_WORKER_SETS.kind not in each] == []
     except BaseException as error:
         error.add_note("\n".join(programs.logs()))
         raise

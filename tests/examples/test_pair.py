@@ -1,4 +1,4 @@
-"""The example of a pair: its manifests say what its comments do, and the commands of its README do what that says."""
+"""The examples of pairs: their manifests are as their comments say, the commands of their READMEs do what is told."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 
 from rollout_lws.api import Rollout
 from rollout_lws.api.validation import problems
-from rollout_lws.objects.resources import HTTP_ROUTES, LWS_NAME
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME
 from tests.examples.examples import objects
 from tests.examples.test_readmes import sections
 from tests.reader import Reader, reading
 
 BLUE, GREEN = "helper-blue", "helper-green"
+#: The pair that its releases scale, and the one that its owner scales.
+SCALED, ROUTE_ONLY = PAIRS = ("pair", "pair-route-only")
 
 
 @pytest.fixture
@@ -24,8 +26,8 @@ async def reader(tmp_path: Path) -> AsyncIterator[Reader]:
         yield someone
 
 
-def of_kind(kind: str) -> dict[str, dict[str, Any]]:
-    return {each["metadata"]["name"]: each for each in objects("pair") if each["kind"] == kind}
+def of_kind(name: str, kind: str) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in objects(name) if each["kind"] == kind}
 
 
 def weights(reader: Reader) -> list[int]:
@@ -33,20 +35,29 @@ def weights(reader: Reader) -> list[int]:
     return [each["weight"] for each in route["spec"]["rules"][0]["backendRefs"]]
 
 
-def test_the_rollout_names_both_workloads_and_a_service_of_each() -> None:
-    spec = Rollout.model_validate(of_kind("Rollout")["helper"]).spec
+def replicas(reader: Reader) -> dict[str, int]:
+    return {each["metadata"]["name"]: each["spec"]["replicas"] for each in reader.server.list(LEADER_WORKER_SETS)}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_rollout_names_both_workloads_and_a_service_of_each(name: str) -> None:
+    spec = Rollout.model_validate(of_kind(name, "Rollout")["helper"]).spec
     assert problems(spec) == ()
     assert spec.counterpart_ref is not None
-    assert [spec.workload_ref.name, spec.counterpart_ref.name] == [*of_kind("LeaderWorkerSet")] == [BLUE, GREEN]
+    assert [spec.workload_ref.name, spec.counterpart_ref.name] == [*of_kind(name, "LeaderWorkerSet")] == [BLUE, GREEN]
+    assert spec.scales_sides is (name == SCALED)
     (routing,) = spec.strategy.canary.traffic_routings  # type: ignore[union-attr]
-    selected = {name: each["spec"]["selector"][LWS_NAME] for name, each in of_kind("Service").items()}
+    selected = {service: each["spec"]["selector"][LWS_NAME] for service, each in of_kind(name, "Service").items()}
     assert selected == {routing.service: BLUE, routing.counterpart_service: GREEN}
 
 
-def test_both_sides_are_alike_and_the_first_one_has_all_weight() -> None:
-    blue, green = of_kind("LeaderWorkerSet").values()
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_sides_are_alike_and_the_first_one_has_all_weight(name: str) -> None:
+    blue, green = of_kind(name, "LeaderWorkerSet").values()
     assert blue["spec"] == green["spec"]
-    (rule,) = of_kind("HTTPRoute")["helper"]["spec"]["rules"]
+    # What a release scales has no number in its manifest.
+    assert ("replicas" in blue["spec"]) is (name == ROUTE_ONLY)
+    (rule,) = of_kind(name, "HTTPRoute")["helper"]["spec"]["rules"]
     assert [(each["name"], each["weight"]) for each in rule["backendRefs"]] == [
         (f"{BLUE}-api", 100),
         (f"{GREEN}-api", 0),
@@ -55,8 +66,36 @@ def test_both_sides_are_alike_and_the_first_one_has_all_weight() -> None:
 
 @pytest.mark.long
 @pytest.mark.kubectl
-async def test_the_commands_of_the_readme_do_what_it_says(reader: Reader) -> None:
-    scripts = sections("pair")
+async def test_the_commands_of_the_scaled_pair_do_what_its_readme_says(reader: Reader) -> None:
+    scripts = sections(SCALED)
+    assert list(scripts) == ["Start", "Release a new version", "Approve", "Scale", "Go back", "Abort", "Clean up"]
+    await reader.run(scripts["Start"])
+    blue = reader.leaders(BLUE)
+    assert (len(blue), set(reader.tags(BLUE)), reader.tags(GREEN)) == (4, {"1.27"}, [])
+    assert weights(reader) == [100, 0]
+    await reader.run(scripts["Release a new version"])
+    assert (reader.leaders(BLUE), reader.tags(GREEN)) == (blue, ["1.28"])
+    assert weights(reader) == [90, 10]
+    await reader.run(scripts["Approve"])
+    assert (reader.tags(BLUE), reader.tags(GREEN)) == ([], ["1.28"] * 4)
+    assert weights(reader) == [0, 100]
+    await reader.run(scripts["Scale"])
+    assert replicas(reader) == {BLUE: 0, GREEN: 5}
+    await reader.run(scripts["Go back"])
+    assert (reader.tags(BLUE), reader.tags(GREEN)) == (["1.27"] * 5, [])
+    assert weights(reader) == [100, 0]
+    blue = reader.leaders(BLUE)
+    await reader.run(scripts["Abort"])
+    assert (reader.leaders(BLUE), replicas(reader)) == (blue, {BLUE: 5, GREEN: 0})
+    assert weights(reader) == [100, 0]
+    await reader.run(scripts["Clean up"])
+    await reader.nothing_left()
+
+
+@pytest.mark.long
+@pytest.mark.kubectl
+async def test_the_commands_of_the_other_pair_do_what_its_readme_says(reader: Reader) -> None:
+    scripts = sections(ROUTE_ONLY)
     assert list(scripts) == ["Start", "Release a new version", "Approve", "Go back", "Abort", "Clean up"]
     await reader.run(scripts["Start"])
     blue = reader.leaders(BLUE)
@@ -76,3 +115,17 @@ async def test_the_commands_of_the_readme_do_what_it_says(reader: Reader) -> Non
     assert reader.leaders(BLUE) == blue
     await reader.run(scripts["Clean up"])
     await reader.nothing_left()
+
+
+@pytest.mark.long
+@pytest.mark.kubectl
+async def test_the_manifests_alone_make_a_pair_too(reader: Reader) -> None:
+    """Without the command that takes the group which LWS makes by default; and they may be applied again."""
+    await reader.run(f"""
+        kubectl apply -f examples/{SCALED}/
+        kubectl wait rollout/helper --for=condition=Ready --timeout=1m
+        kubectl wait lws/{GREEN} --for=jsonpath='{{.spec.replicas}}'=0 --timeout=1m
+        kubectl wait lws/{BLUE} --for=jsonpath='{{.status.readyReplicas}}'=4 --timeout=1m
+        kubectl apply -f examples/{SCALED}/
+    """)
+    assert replicas(reader) == {BLUE: 4, GREEN: 0}

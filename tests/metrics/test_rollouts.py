@@ -212,6 +212,42 @@ def test_the_version_before_on_the_inactive_side_of_a_pair_waits_for_nothing(
     assert pending_since(seen) == SINCE
 
 
+def pair(status: dict[str, Any], **strategy: Any) -> Glance:
+    seen, other = rollout(status, **strategy), msgspec.json.encode({"name": "llama-green"})
+    named = msgspec.json.decode(other, type=type(seen.spec.workload_ref))
+    return msgspec.structs.replace(seen, spec=msgspec.structs.replace(seen.spec, counterpart_ref=named))
+
+
+def test_a_version_on_the_active_side_of_a_pair_waits() -> None:
+    status = {
+        "phase": "Healthy",
+        "active": "llama-lws",
+        "observedTemplateHash": "now",
+        "inactiveHash": "now",
+        "stable": {"templateHash": "now"},
+        "summary": {"state": "Stalled", "since": SINCE},
+        "conditions": [{"type": "Stalled", "status": "True", "reason": "ActiveSideEdited"}],
+    }
+    assert pending_since(pair(status)) == SINCE
+    assert pending_since(pair({**status, "conditions": []})) is None
+
+
+@pytest.mark.parametrize(
+    ("active", "of", "known"),
+    [
+        ("llama-lws", "llama-green", True),
+        ("llama-lws", "llama-lws", False),
+        ("llama-green", "llama-lws", True),
+        ("llama-green", "llama-green", False),
+    ],
+)
+def test_the_default_deadline_of_a_pair_is_that_of_its_inactive_side(active: str, of: str, known: bool) -> None:
+    lws = msgspec.structs.replace(LWS, metadata=msgspec.structs.replace(LWS.metadata, name=of))
+    seen = pair(releasing(active=active))
+    assert (deadline(seen, lws) is not None) == known
+    assert deadline(pair(releasing(active=active), progressDeadlineSeconds=60), lws) == SINCE + timedelta(seconds=60)
+
+
 def test_nothing_waits_before_there_is_a_status() -> None:
     assert pending_since(rollout()) is None
 
@@ -335,7 +371,7 @@ def test_the_text_is_what_prometheus_reads_back() -> None:
             "status": releasing(),
         }
     )
-    text = b"".join(exposition(lambda: [(body, LWS)] * 250)).decode()
+    text = b"".join(exposition(lambda: [(body, lambda _: LWS)] * 250)).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert {len(family.samples) for family in families.values()} == {250, 500}
     assert all(family.type == "gauge" and family.documentation for family in families.values())
@@ -354,6 +390,6 @@ def test_the_text_is_what_prometheus_reads_back() -> None:
 def test_a_rollout_that_cannot_be_read_costs_its_own_series_only(status: dict[str, Any]) -> None:
     good = msgspec.json.encode({"metadata": {"name": "llama", "namespace": "prod"}})
     bad = msgspec.json.encode({"metadata": {"name": "bad", "namespace": "prod"}, "status": status})
-    text = b"".join(exposition(lambda: [(bad, None), (good, None)])).decode()
+    text = b"".join(exposition(lambda: [(bad, lambda _: None), (good, lambda _: None)])).decode()
     assert 'rollout="llama"' in text
     assert 'rollout="bad"' not in text

@@ -192,7 +192,7 @@ async def test_release_after_release_adds_no_series() -> None:
 async def test_others_get_their_turn_while_a_large_fleet_is_told_of() -> None:
     metrics, turns = Metrics(), 0
     body = msgspec.json.encode({"metadata": {"name": "llama", "namespace": "prod"}})
-    metrics.fleet = lambda: [(body, None)] * 1000
+    metrics.fleet = lambda: [(body, lambda _: None)] * 1000
 
     async def others() -> None:
         nonlocal turns

@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
 )
-from rollout_lws.objects.writes import Confirm, Write
+from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
 from rollout_lws.sandbox.meter import Client, TrafficMeter
@@ -68,8 +68,12 @@ def create_route(world: World, parent: Mapping[str, str] = MappingProxyType({"na
     make(world, HTTP_ROUTES, ROUTE, spec=spec)
 
 
-def rollout(*steps: dict[str, Any], routing: dict[str, Any] | None = None, **strategy: Any) -> dict[str, Any]:
-    """The manifest of the pair's Rollout; ``strategy`` goes beside the style."""
+def rollout(
+    *steps: dict[str, Any], routing: dict[str, Any] | None = None, spec: dict[str, Any] | None = None, **strategy: Any
+) -> dict[str, Any]:
+    """The manifest of the pair's Rollout; ``strategy`` goes beside the style, ``spec`` beside the strategy; by default
+    no workload is written.
+    """
     kind = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
     asked = {
         "service": SERVICES_OF[BLUE],
@@ -84,7 +88,7 @@ def rollout(*steps: dict[str, Any], routing: dict[str, Any] | None = None, **str
         "spec": {
             "workloadRef": {**kind, "name": BLUE},
             "counterpartRef": {**kind, "name": GREEN},
-            "touch": "RouteOnly",
+            **({"touch": "RouteOnly"} if spec is None else spec),
             "strategy": {"canary": canary, **strategy},
         },
     }
@@ -105,6 +109,16 @@ async def pair_at_rest(world: World, *steps: dict[str, Any], more: Any = None, *
     world.server.create(ROLLOUTS, rollout(*steps, **(more or {})))
     await all_ready(world, BLUE, GREEN)
     world.checks.append(no_workload_written(world))
+    world.start_controller()
+    await world.until_state("Healthy")
+    await world.rest()
+
+
+async def scaled_pair(world: World, *steps: dict[str, Any], more: Any = None, **sizes: Any) -> None:
+    """Two workloads that releases scale, both at v1; the first one is active, the other one has no groups."""
+    create_sides(world, **{"beside": 0, **sizes})
+    world.server.create(ROLLOUTS, rollout(*steps, **{"spec": {}, **(more or {})}))
+    await all_ready(world, BLUE)
     world.start_controller()
     await world.until_state("Healthy")
     await world.rest()
@@ -154,6 +168,30 @@ class WeightJudge:
             if "deletionTimestamp" not in pod["metadata"]
             for each in pod.get("status", {}).get("conditions") or ()
         )
+
+
+class ScaleJudge:
+    """Judges each write of a number of groups: no side that has requests is scaled to 0, unless the Rollout is."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def watch(self) -> None:
+        store_write = self.world.store_write
+
+        def judged(write: Write) -> None:
+            if isinstance(write, Patch) and write.resource == LEADER_WORKER_SETS:
+                self.judge(write)
+            store_write(write)
+
+        self.world.store_write = judged  # type: ignore[method-assign]
+
+    def judge(self, write: Patch) -> None:
+        count = (write.body.get("spec") or {}).get("replicas")
+        asked = (self.world.get(ROLLOUTS, NAME) or {"spec": {}})["spec"].get("replicas")
+        if count == 0 and asked != 0 and self.world.get(HTTP_ROUTES, ROUTE) is not None:
+            found = weights(self.world)
+            assert not found.get(write.name), f"{write.name} has requests, and is scaled to 0: {found}"
 
 
 def apply(world: World, name: str, tag: str, **spec: Any) -> None:
@@ -332,10 +370,12 @@ class MeteredPair:
 
 
 @asynccontextmanager
-async def metered_pair(*steps: dict[str, Any], more: Any = None, **sizes: Any) -> AsyncIterator[MeteredPair]:
+async def metered_pair(
+    *steps: dict[str, Any], more: Any = None, scaled: bool = False, **sizes: Any
+) -> AsyncIterator[MeteredPair]:
     world = World(Options(timing=PODS_TAKE))
     try:
-        await pair_at_rest(world, *steps, more=more, **sizes)
+        await (scaled_pair if scaled else pair_at_rest)(world, *steps, more=more, **sizes)
         meter = TrafficMeter(world.server, (Client("users", route=ROUTE),), drain=STREAM, lag=LAG)
         meter.start()
         yield MeteredPair(world, meter)

@@ -23,10 +23,12 @@ from tests.scenarios.paired import (
     GREEN,
     SERVICES_OF,
     STEPS,
+    ScaleJudge,
     WeightJudge,
     create_route,
     pair_at_rest,
     rollout,
+    scaled_pair,
     set_weights,
     weights,
 )
@@ -95,6 +97,9 @@ class PairWalk:
     refusals: list[ApiError] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
+    async def begin(self) -> None:
+        await pair_at_rest(self.world, more={"progressDeadlineSeconds": 600}, replicas=2, beside=2, size=1)
+
     async def do(self, act: Act) -> None:
         self.seen[f"act:{act.kind}"] += 1
         with contextlib.suppress(ApiError):
@@ -140,7 +145,10 @@ class PairWalk:
         self.world.delete(ROLLOUTS, NAME)
 
     def create_rollout(self) -> None:
-        self.world.server.create(ROLLOUTS, manifest())
+        self.world.server.create(ROLLOUTS, self.manifest())
+
+    def manifest(self) -> dict[str, Any]:
+        return manifest()
 
     def delete_record(self) -> None:
         self.world.delete(self.world.RECORD, NAME)
@@ -222,8 +230,7 @@ class PairWalk:
             if world.get(LEADER_WORKER_SETS, name) is None:
                 await world.until(lambda name=name: not self._pods(name), "pods gone", 3600)  # type: ignore[misc]
                 self.create_side(name)
-            self.scale((name, 2))
-            self.apply((name, "v1"))
+            self.mend_side(name)
         self._mend_route()
         if (
             world.get(ROLLOUTS, NAME) is not None
@@ -233,13 +240,14 @@ class PairWalk:
             await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 3600)
         if world.get(ROLLOUTS, NAME) is None:
             self.create_rollout()
-        spec = manifest()["spec"]
+        spec = self.manifest()["spec"]
         world.patch_rollout({"disabled": None, "strategy": {**spec["strategy"], "paused": None}})
         world.start_controller()
         await world.rest(quiet=120, seconds=7200)
         with contextlib.suppress(ApiError):
             world.request("Resume")
         await self._end_what_is_on()
+        await self.at_rest()
         active = world.status["active"]
         other = GREEN if active == BLUE else BLUE
         self.apply((other, "last"))
@@ -248,11 +256,22 @@ class PairWalk:
         assert world.status["active"] == other, world.describe()
         await world.rest(quiet=120, seconds=7200)
         assert weights(world)[active] == 0 < weights(world)[other]
+        self.assert_ended(active, other)
         assert world.names()["batchreleases"] == []
         assert len((world.get(HTTP_ROUTES, ROUTE) or {})["spec"]["rules"]) == 1
         before = len(world.writes)
         await world.sleep(24 * 3600)
         assert len(world.writes) == before, world.writes[before:]
+
+    def mend_side(self, name: str) -> None:
+        self.scale((name, 2))
+        self.apply((name, "v1"))
+
+    async def at_rest(self) -> None:
+        """Nothing is released: what has to be so before the last release."""
+
+    def assert_ended(self, active: str, other: str) -> None:
+        """What holds besides when the ``other`` side has become the active one."""
 
     def _goes(self, name: str) -> bool:
         found = self.world.get(LEADER_WORKER_SETS, name)
@@ -279,13 +298,17 @@ class PairWalk:
         """Whatever is released is aborted, and an undecided pair is decided."""
         world = self.world
         if world.condition("Stalled")["reason"] == "ActiveSideUnknown":
-            set_weights(world, {BLUE: 100, GREEN: 0})
+            self.decide()
         await world.rest(quiet=120, seconds=7200)
         for _ in range(5):
             if world.status.get("phase") == "Progressing":
                 world.request("Abort")
                 await world.rest(quiet=700, seconds=14400)
         assert world.status.get("phase") in ("Healthy", "Aborted"), world.describe()
+
+    def decide(self) -> None:
+        """Says which side serves."""
+        set_weights(self.world, {BLUE: 100, GREEN: 0})
 
     async def _approve_all(self) -> None:
         world = self.world
@@ -301,8 +324,8 @@ class PairWalk:
         raise AssertionError(f"approved without end\n{world.describe()}")
 
 
-def manifest() -> dict[str, Any]:
-    return rollout(routing={"gracePeriodSeconds": 1, "drainSeconds": 5}, progressDeadlineSeconds=600)
+def manifest(spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    return rollout(routing={"gracePeriodSeconds": 1, "drainSeconds": 5}, progressDeadlineSeconds=600, spec=spec)
 
 
 def node(number: int) -> dict[str, Any]:
@@ -310,10 +333,14 @@ def node(number: int) -> dict[str, Any]:
 
 
 async def walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
+    await _walk(PairWalk, acts, seen)
+
+
+async def _walk(made: type[PairWalk], acts: list[Act], seen: Counter[str]) -> None:
     world = World(Options(nodes=3))
-    here = PairWalk(world, seen)
+    here = made(world, seen)
     try:
-        await pair_at_rest(world, more={"progressDeadlineSeconds": 600}, replicas=2, beside=2, size=1)
+        await here.begin()
         world.refuse = here.refused
         WeightJudge(world).watch()
         for act in acts:
@@ -326,7 +353,67 @@ async def walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
         world.close()
 
 
+class ScaledWalk(PairWalk):
+    """The same if releases scale both sides: the one without requests has no groups in the end."""
+
+    async def begin(self) -> None:
+        await scaled_pair(self.world, more={"progressDeadlineSeconds": 600}, replicas=2, size=1)
+        ScaleJudge(self.world).watch()
+
+    def scale_rollout(self, count: int) -> None:
+        self.world.patch_rollout({"replicas": count})
+
+    def label(self, told: tuple[str, str | None]) -> None:
+        self.world.patch(LEADER_WORKER_SETS, told[0], {"metadata": {"labels": {KEYS.side: told[1]}}})
+
+    def unhold(self, name: str) -> None:
+        self.world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}}, name)
+
+    def manifest(self) -> dict[str, Any]:
+        return manifest({})
+
+    def decide(self) -> None:
+        self.world.patch_rollout({"activeSide": BLUE})
+
+    async def at_rest(self) -> None:
+        """The active side's template is let in effect by hand; without groups that of the other side is, too."""
+        world = self.world
+        for on in ("true", None):
+            marks = {"annotations": {KEYS.release_hold: on}}
+            world.patch(LEADER_WORKER_SETS, world.status["active"], {"metadata": marks})
+            await world.rest(quiet=120, seconds=7200)
+        self.scale_rollout(0)
+        await world.until(lambda: not (self._count(BLUE) or self._count(GREEN)), "no groups", 7200)
+        for name in (BLUE, GREEN):
+            self.apply((name, "v1"))
+        await world.rest(quiet=120, seconds=7200)
+        self.scale_rollout(2)
+        await world.rest(quiet=120, seconds=7200)
+        assert world.state == "Healthy", world.describe()
+
+    def assert_ended(self, active: str, other: str) -> None:
+        assert (self._count(active), self._count(other)) == (0, 2), self.world.describe()
+        assert {each.rstrip("!") for each in self.world.groups(other).values()} == {"last"}
+
+    def _count(self, name: str) -> int:
+        return int((self.world.get(LEADER_WORKER_SETS, name) or {"spec": {}})["spec"].get("replicas", 0))
+
+
+async def scaled_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
+    await _walk(ScaledWalk, acts, seen)
+
+
 PAIR: Lane = walk, KINDS, st.just(Plan())
+SCALED: Lane = (
+    scaled_walk,
+    (
+        *KINDS,
+        *(Kind("scale_rollout", st.integers(0, 4)),) * 3,
+        Kind("label", st.tuples(sides, st.sampled_from(("active", "parked", None)))),
+        Kind("unhold", sides),
+    ),
+    st.just(Plan()),
+)
 
 
 @pytest.mark.timeout(300)
@@ -335,12 +422,18 @@ def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@pytest.mark.timeout(300)
+def test_a_walk_of_a_pair_that_is_scaled_comes_to_a_legal_end() -> None:
+    seen = wander(SCALED, 8, 10)
+    assert seen["told:Completed"] and seen["told:Promoted"], seen
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(2))
-def test_many_walks_of_pairs_come_to_legal_ends(part: int) -> None:
+@pytest.mark.parametrize("lane", [PAIR, SCALED], ids=["pair", "scaled"])
+def test_many_walks_of_pairs_come_to_legal_ends(lane: Lane) -> None:
     seen: Counter[str] = Counter()
     for number in range(4):
-        seen += wander(PAIR, 20, 16, 1 + number + 1000 * part)
+        seen += wander(lane, 20, 16, 1 + number)
     told = ("Completed", "Aborted", "Superseded", "RouteReset")
     assert {end for end in told if not seen[f"told:{end}"]} == set(), seen

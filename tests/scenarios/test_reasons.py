@@ -5,6 +5,8 @@ The last tests compare the closed lists in the code with what these stories make
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
 from rollout_lws.api import ProgressingReason
@@ -24,6 +26,9 @@ from tests.scenarios import (
     test_multikueue,
     test_one_workload_refused,
     test_pair,
+    test_pair_scaled_faults,
+    test_pair_scaled_holds,
+    test_pair_scaled_sides,
     test_reasons_back,
     test_refusals,
     test_refused_versions,
@@ -178,8 +183,15 @@ async def test_a_canary_serves_until_the_lws_that_was_made_anew_does(world: Worl
 
 
 def test_every_file_of_stories_is_counted() -> None:
-    others = (test_broken_stable, test_reasons_back, test_refusals, test_refused_versions, test_refused_writes)
+    others: tuple[ModuleType, ...] = (
+        test_broken_stable,
+        test_reasons_back,
+        test_refusals,
+        test_refused_versions,
+        test_refused_writes,
+    )
     others = (*others, test_autoscalers_told, test_gates, test_one_workload_refused, test_pair)
+    others = (*others, test_pair_scaled_faults, test_pair_scaled_holds, test_pair_scaled_sides)
     others = (*others, test_failures_churn, test_failures_controllers, test_failures_deadlines)
     others = (*others, test_failures_pods, test_failures_room)
     others = (*others, test_kueue_stable, test_kueue_surge, test_multikueue)

@@ -18,8 +18,15 @@ from rollout_lws.cli.actions import action_rules, pair_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.options import rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, version_hash
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, recorded_capacity, release_name
-from rollout_lws.cli.sides import Sides, sides_of
+from rollout_lws.cli.rollouts import (
+    fetch_named,
+    fetch_rollout,
+    fetch_workload,
+    find_rollouts,
+    recorded_capacity,
+    release_name,
+)
+from rollout_lws.cli.sides import Sides, scales_sides, sides_of
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
@@ -145,7 +152,7 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 @with_target
 def release_hold(name: str, yes: bool, target: Target) -> None:
     """Let LeaderWorkerSet roll the LWS of Rollout NAME by itself, without steps, until the annotation is removed."""
-    seen = _look(name, target, lambda seen, _: pair_rules.without_hold(seen.rollout))
+    seen = _look(name, target, lambda seen, sides: pair_rules.without_hold(seen.rollout, sides), held=True)
     meta, mark = seen.lws["metadata"], f"{seen.rollouts.group}/release-hold"
     what = f"leaderworkerset/{meta['name']}"
     if (meta.get("annotations") or {}).get(mark) == "true":
@@ -187,8 +194,10 @@ def _of_pair(seen: Seen, sides: Sides) -> str:
     return pair_rules.without_edit(seen.rollout, sides)
 
 
-def _look(name: str, target: Target, instead: Instead = _of_pair) -> Seen:
-    """Reads the release; UsageError for a pair, whose workloads only their owner edits."""
+def _look(name: str, target: Target, instead: Instead = _of_pair, *, held: bool = False) -> Seen:
+    """Reads the release; UsageError for a pair, whose templates only their owner edits. ``held``: what is meant is the
+    hold, which the active side of a pair has if releases scale it.
+    """
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, release_name(name))
@@ -197,11 +206,15 @@ def _look(name: str, target: Target, instead: Instead = _of_pair) -> Seen:
     def told(record: str) -> str:
         return str(((rollout.get("status") or {}).get(record) or {}).get("templateHash") or "")
 
-    lws = fetch_workload(transport, rollout)
+    sides = sides_of(rollout)
+    of_active = held and sides is not None and sides.known and scales_sides(rollout)
+    if of_active and sides is not None:
+        lws = fetch_named(transport, rollout, sides.active)
+    else:
+        lws = fetch_workload(transport, rollout)
     live = version_hash(lws)
     seen = Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"))
-    sides = sides_of(rollout)
-    if sides is not None:
+    if sides is not None and not of_active:
         raise UsageError(instead(seen, sides))
     return seen
 
@@ -260,7 +273,8 @@ def _path(lws: Object) -> str:
 
 
 def _moved(seen: Seen) -> bool:
-    now, before = fetch_workload(seen.transport, seen.rollout)["metadata"], seen.lws["metadata"]
+    before = seen.lws["metadata"]
+    now = fetch_named(seen.transport, seen.rollout, before["name"])["metadata"]
     return (now["uid"], now["generation"]) != (before["uid"], before["generation"])
 
 

@@ -1,4 +1,4 @@
-"""What commands that edit an LWS say of a pair, whose workloads they leave to their owner: what to do instead. Pure."""
+"""What commands that edit an LWS say of a pair, whose templates they leave to their owner: what to do instead. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rollout_lws.cli.rollouts import releasing
-from rollout_lws.cli.sides import Sides
+from rollout_lws.cli.sides import Sides, is_active_edited, scales_sides, serving_hash
 from rollout_lws.cli.versions import Stored, to_undo
 
 Object = dict[str, Any]
@@ -22,9 +22,17 @@ def way_back(rollout: Object, sides: Sides, known: Sequence[Stored], live: str, 
             f"rollout/{name} is a pair whose release is on: `rollout-lws abort {name}` sends all requests back to"
             f" leaderworkerset/{sides.active}"
         )
-    stable = str(((rollout.get("status") or {}).get("stable") or {}).get("templateHash") or "")
-    wanted = to_undo(known, stable, stable, number)
+    stable = serving_hash(rollout)
+    # While a version waits on the active side, what is undone is that edit.
+    edited = is_active_edited(rollout) and number is None
+    wanted = to_undo(known, "" if edited else stable, stable, number)
     images = f" ({', '.join(wanted.images)})" if wanted.images else ""
+    prints = f"`rollout-lws history {name} --revision {wanted.number}` prints it"
+    if edited:
+        return (
+            f"rollout/{name} is a pair, and leaderworkerset/{sides.active}, the active side, runs revision"
+            f" {wanted.number}{images} and has another version in its template: apply that revision to it; {prints}"
+        )
     if wanted.template_hash == live:
         return (
             f"rollout/{name} is a pair, and leaderworkerset/{sides.inactive} still has revision"
@@ -32,8 +40,7 @@ def way_back(rollout: Object, sides: Sides, known: Sequence[Stored], live: str, 
         )
     return (
         f"rollout/{name} is a pair, and leaderworkerset/{sides.inactive} has another version than revision"
-        f" {wanted.number}{images}: apply that one to it, and it is released in steps; `rollout-lws history {name}"
-        f" --revision {wanted.number}` prints it"
+        f" {wanted.number}{images}: apply that one to it, and it is released in steps; {prints}"
     )
 
 
@@ -51,8 +58,11 @@ def without_edit(rollout: Object, sides: Sides) -> str:
     )
 
 
-def without_hold(rollout: Object) -> str:
-    return f"rollout/{rollout['metadata']['name']} is a pair, whose workloads are not held, so there is no hold to open"
+def without_hold(rollout: Object, sides: Sides) -> str:
+    name = rollout["metadata"]["name"]
+    if scales_sides(rollout) and not sides.known:
+        return f"rollout/{name} is a pair of which no side is held yet: `rollout-lws get {name}` says why"
+    return f"rollout/{name} is a pair, whose workloads are not held, so there is no hold to open"
 
 
 def _inactive(sides: Sides) -> str:

@@ -53,6 +53,8 @@ PLACE: dict[Reason, Name] = {
     Reason.ACTIVE_SIDE_UNKNOWN: Name.ROLLOUT,
     Reason.WORKLOAD_NOT_FOUND: Name.WORKLOAD,
     Reason.COUNTERPART_MISSING: Name.WORKLOAD,
+    Reason.ACTIVE_SIDE_EDITED: Name.WORKLOAD,
+    Reason.REPLICAS_APPLIED: Name.WORKLOAD,
     Reason.WORKLOAD_OWNED: Name.WORKLOAD,
     Reason.HASH_IDENTITY: Name.WORKLOAD,
     Reason.LWS_TOO_OLD: Name.WORKLOAD,
@@ -91,15 +93,20 @@ QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
 @dataclass(frozen=True)
 class Complaint:
-    """Why the controller needs a person: its message, the link of the chain, and ``field``, the one to change.
-    ``goes_on``: the controller recovers by itself. ``verbs`` are our commands that resolve it.
+    """Why the controller needs a person: its reason and message, and ``field``, the one to change. ``goes_on``: the
+    controller recovers by itself. ``verbs`` are our commands that resolve it.
     """
 
-    place: Name
+    reason: Reason
     message: str
     field: FieldRef | None = None
     goes_on: bool = False
     verbs: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Name:
+        """The link of the chain."""
+        return PLACE[self.reason]
 
     @property
     def of_strategy(self) -> bool:
@@ -155,7 +162,7 @@ class Case:
             last = self._decision.verdict
             if last is None or last.condition != ConditionType.STALLED:
                 return None
-            return Complaint(PLACE[last.reason], last.message, last.field, last.goes_on, last.verbs)
+            return Complaint(last.reason, last.message, last.field, last.goes_on, last.verbs)
         return self._said()
 
     def _said(self) -> Complaint | None:
@@ -166,7 +173,7 @@ class Case:
         reason, at = Reason(last.reason), last.field
         field = FieldRef.of(at) if at is not None else None
         said = Verdict(last.condition, reason, SummaryState.STALLED, message, field, bool(last.goes_on))
-        return Complaint(PLACE[reason], message, field, said.goes_on, said.verbs)
+        return Complaint(reason, message, field, said.goes_on, said.verbs)
 
     @cached_property
     def _decision(self) -> Decision:
@@ -179,14 +186,18 @@ class Case:
         if self.is_leaving:
             return None
         found = cannot_manage(d)
+        # Which side of a pair serves, and which one may go, is judged at adoption.
+        unknown = d.o.undecided or (d.scales_sides and d.o.stable is not None and d.status.stable is None)
+        asked = pair.adopt(d).verdict if found is None and d.paired and unknown else None
+        if asked is not None and asked.condition == ConditionType.STALLED:
+            return Complaint(asked.reason, asked.message, asked.field)
         if found is None and d.paired and d.o.undecided:
-            asked = pair.adopt(d).verdict
-            return Complaint(PLACE[asked.reason], asked.message, asked.field) if asked is not None else None
+            return None
         if found is None:
             found = invalid_spec(d) if d.o.stable is None else cannot_release(d)
         if found is None:
             return None
-        return Complaint(PLACE[found.reason], found.message, found.field)
+        return Complaint(found.reason, found.message, found.field)
 
     @cached_property
     def pending_writes(self) -> frozenset[PendingWrite]:

@@ -13,7 +13,7 @@ from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import recorded_capacity, summary
-from rollout_lws.cli.sides import is_settled, sides_of
+from rollout_lws.cli.sides import Sides, is_settled, scales_sides, sides_of
 from rollout_lws.errors import UsageError
 from rollout_lws.workload.facts import Facts
 
@@ -44,24 +44,41 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
         return ""
     sides = sides_of(shown.rollout)
     if sides is not None and (index == len(steps) or steps[index].promotes):
-        return f"all requests go to {sides.inactive}, which becomes the active side"
+        return _hand_over(shown, sides, steps[index - 1].groups)
     if index == len(steps) or steps[index].promotes:
         return "the stable groups are renewed, all requests end at the new version"
     now, following = steps[index - 1], steps[index]
     more = following.groups - now.groups
-    each = shown.stable.workload.version.accelerators
-    count = f"{more} group{'s' if more > 1 else ''}"
-    parts = [f"+{count}" + (f" (+{more * each} GPU)" if each else "") if takes_room(shown) else f"{count} renewed"]
+    parts = [_added(shown, more) if takes_room(shown) else f"{_counted(more)} renewed"]
     if not more:
         parts = ["no further group"]
-    if sides is not None:
+    of_owner = sides is not None and not scales_sides(shown.rollout)
+    if sides is not None and of_owner:
         parts = [f"{following.groups} ready group{'s' if following.groups > 1 else ''} of {sides.inactive}"]
     if following.traffic:
         parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
     load = (shown.rollout.get("status") or {}).get("longestStartupSeconds")
-    if more and load and sides is None:
+    if more and load and not of_owner:
         parts.append(f"about {short(float(load))}")
     return ", ".join(parts)
+
+
+def _hand_over(shown: Release, sides: Sides, groups: int) -> str:
+    """The end of a pair's release, whose last step has so many groups."""
+    told = f"all requests go to {sides.inactive}, which becomes the active side"
+    if not scales_sides(shown.rollout):
+        return told
+    more = max(0, shown.full_size - groups)
+    return f"{f'{_added(shown, more)}, then ' if more else ''}{told}, and {sides.active} is scaled to 0"
+
+
+def _added(shown: Release, count: int) -> str:
+    each = shown.edited.workload.version.accelerators if shown.edited is not None else 0
+    return f"+{_counted(count)}" + (f" (+{count * each} GPU)" if each else "")
+
+
+def _counted(count: int) -> str:
+    return f"{count} group{'s' if count > 1 else ''}"
 
 
 def takes_room(shown: Release) -> bool:
@@ -123,16 +140,20 @@ def _start(inactive: Facts) -> action_rules.Judge:
 
 def _effect_of_start(shown: Release) -> str:
     sides = sides_of(shown.rollout)
-    return f"releases the version of {sides.inactive}" if sides is not None else ""
+    told = f"releases the version of {sides.inactive}" if sides is not None else ""
+    loads = shown.full_size if scales_sides(shown.rollout) else 0
+    return f"{told}, and loads its {_counted(loads)}" if loads else told
 
 
 def _effect_of_abort(shown: Release) -> str:
     status, sides = shown.rollout.get("status") or {}, sides_of(shown.rollout)
+    extra = extra_accelerators(shown)
     if sides is not None:
-        return f"all requests go back to {sides.active}"
+        told = f"all requests go back to {sides.active}"
+        parks = f", and {sides.inactive} is scaled to 0" + (f", which frees {extra} GPU" if extra else "")
+        return told + (parks if scales_sides(shown.rollout) else "")
     if (status.get("finalising") or {}).get("task") or not takes_room(shown):
         return "groups that are renewed go back to the old version"
-    extra = extra_accelerators(shown)
     return (f"frees {extra} GPU, " if extra else "") + "stable untouched"
 
 

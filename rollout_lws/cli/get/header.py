@@ -12,7 +12,7 @@ from rollout_lws.cli.get.author import author
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
-from rollout_lws.cli.sides import Sides, named, names_served, serves_alone, sides_of
+from rollout_lws.cli.sides import Sides, named, names_served, scales_sides, serves_alone, sides_of
 from rollout_lws.cli.view import age, plain
 from rollout_lws.objects.scaling import weight_text
 from rollout_lws.workload.accelerators import held
@@ -37,7 +37,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
         *(("Cause", cause) for cause in _causes(shown.rollout)),
         *(("Gate", gate) for gate in gates.lines(shown.rollout, now)),
         ("Change", _change(shown, now)),
-        ("Users", _users(shown.rollout)),
+        ("Users", _users(shown)),
         ("Groups", _groups(shown, now)),
         ("GPU", _accelerators(shown, steps)),
         ("Steps", _steps(shown.rollout, steps)),
@@ -78,16 +78,16 @@ def _state(shown: Release, now: datetime) -> str:
 
 
 def extra_accelerators(shown: Release) -> int:
-    """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none, and both sides of
-    a pair are the user's.
+    """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none. Of a pair those of
+    the inactive side, unless its owner scales it.
     """
-    if shown.stable is None or sides_of(shown.rollout) is not None:
+    of_owner = sides_of(shown.rollout) is not None and not scales_sides(shown.rollout)
+    if shown.stable is None or of_owner:
         return 0
-    lws = shown.stable.workload
-    beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= lws.replicas]
+    standing = shown.stable.workload.replicas
+    beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= standing]
     beside = [(shown.canary, group) for group in groups(shown.canary)] if shown.canary is not None else []
-    version = lws.version
-    return sum(sum(held(facts, group, version).values()) for facts, group in (*beyond, *beside))
+    return sum(sum(held(facts, group, facts.workload.version).values()) for facts, group in (*beyond, *beside))
 
 
 def _causes(rollout: Object) -> Iterator[str]:
@@ -119,12 +119,13 @@ _ANSWERS = {
 }
 
 
-def _users(rollout: Object) -> str:
+def _users(shown: Release) -> str:
+    rollout = shown.rollout
     status = rollout.get("status") or {}
     told = status.get("traffic") or {}
     sides = sides_of(rollout)
     if sides is not None and not releasing(rollout):
-        return f"all requests go to {sides.active}" if serves_alone(rollout) else ""
+        return f"all requests go to {sides.active}" if serves_alone(rollout, parked=shown.is_parked) else ""
     if not releasing(rollout) or not told:
         return ""
     asked, accepted = _weight(told.get("desired")), _weight(told.get("applied"))
@@ -144,9 +145,18 @@ def _weight(known: Object | None) -> str:
 
 def _groups(shown: Release, now: datetime) -> str:
     if sides_of(shown.rollout) is not None:
-        return "   ".join(_of_side(facts, now) for facts in (shown.stable, shown.canary) if facts is not None)
+        return "   ".join(_of_sides(shown, now))
     said = summary(shown.rollout)
     return "   ".join(f"{side} {said[side]} ready" for side in ("new", "stable") if said[side])
+
+
+def _of_sides(shown: Release, now: datetime) -> Iterator[str]:
+    for facts in (shown.stable, shown.canary):
+        if facts is not None:
+            yield f"{facts.name} parked" if facts is shown.canary and shown.is_parked else _of_side(facts, now)
+    asked = shown.rollout["spec"].get("replicas")
+    if asked is not None:
+        yield f"spec.replicas {asked}"
 
 
 def _of_side(facts: Facts, now: datetime) -> str:
@@ -159,10 +169,12 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     now = summary(shown.rollout)["accelerators"]
     if not now or shown.stable is None or not releasing(shown.rollout):
         return now
-    lws = shown.stable.workload
-    most = peak(shown.rollout, steps, lws.replicas)
-    each = lws.version.accelerators
-    return f"{now} now" + (f"   {most.groups * each} at peak (step {most.step})" if most and each else "")
+    old, new = shown.stable.workload, (shown.edited or shown.stable).workload.version
+    most = peak(shown.rollout, steps, shown.full_size)
+    if most is None or not (old.version.accelerators or new.accelerators):
+        return f"{now} now"
+    total = old.replicas * old.version.accelerators + most.extra * new.accelerators
+    return f"{now} now   {total} at peak ({f'step {most.step}' if most.step else 'at the end'})"
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:

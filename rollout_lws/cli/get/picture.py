@@ -31,8 +31,7 @@ def release(
 
     ``width`` is the terminal's, None for lines of any length.
     """
-    replicas = shown.edited.workload.replicas if shown.edited is not None else 0
-    steps = planned_steps(shown.rollout, replicas)
+    steps = planned_steps(shown.rollout, shown.full_size)
     lines = [part for line in header(shown, steps, now) for part in _folded(line, width)]
     rows = tree(shown, now, pods=pods)
     if len(rows) > 1:

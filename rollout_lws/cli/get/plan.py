@@ -9,6 +9,7 @@ from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.replica_math import groups_after, is_bare_promotion
 from rollout_lws.cli.rollouts import recorded_capacity, style
+from rollout_lws.cli.sides import scales_sides
 
 Object = dict[str, Any]
 
@@ -37,7 +38,7 @@ def strategy_of(rollout: Object) -> CapacityStrategy:
     strategy = rollout["spec"].get("strategy") or {}
     if strategy.get("blueGreen"):
         return known.BLUE_GREEN
-    if (rollout.get("status") or {}).get("capacity"):
+    if (rollout.get("status") or {}).get("capacity") or scales_sides(rollout):
         return recorded_capacity(rollout)
     canary = strategy.get("canary") or {}
     written = known.IN_PLACE if canary.get("enableExtraWorkloadForCanary") is False else known.EXTRA_WORKLOAD
@@ -60,7 +61,7 @@ def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
         if not promotes:
             sizes.append(size)
         try:
-            groups = groups_after(sizes, replicas, keeps_one=strategy.updates_regular)
+            groups = groups_after(sizes, replicas, keeps_one=strategy.updates_regular, bounded=strategy.makes_groups)
         except ValueError:
             return ()
         traffic = str(step.get("traffic") or ("matches" if step.get("matches") else ""))
@@ -74,14 +75,16 @@ def _size(size: int | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The largest number of groups of both versions together, and the step that reaches it."""
+    """The largest number of groups that a release adds, and the step that reaches it, 0 for the end of the release."""
 
-    groups: int
+    extra: int
     step: int
 
 
 def peak(rollout: Object, steps: tuple[PlannedStep, ...], replicas: int) -> Peak | None:
     """The peak, None when the release adds no groups."""
-    most = max((step.groups for step in steps), default=0)
-    extra = strategy_of(rollout).extra(most)
-    return Peak(replicas + extra, next(step.index for step in steps if step.groups == most)) if extra else None
+    strategy = strategy_of(rollout)
+    most = max((replicas if strategy.full_set else 0, *(step.groups for step in steps)))
+    reached = next((step.index for step in steps if step.groups == most), 0)
+    extra = strategy.extra(most) if steps else 0
+    return Peak(extra, reached) if extra else None

@@ -10,7 +10,7 @@ from itertools import groupby
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import condition, releasing
-from rollout_lws.cli.sides import Sides, serves_alone, sides_of
+from rollout_lws.cli.sides import Sides, scales_sides, serves_alone, sides_of
 from rollout_lws.cli.view import age
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
@@ -104,24 +104,36 @@ def _bands(shown: Release) -> Iterator[_Band]:
 def _of_sides(shown: Release, sides: Sides) -> Iterator[_Band]:
     """Both workloads of a pair. Outside a release neither has a version that is new."""
     is_on = releasing(shown.rollout)
-    at_rest = ("0%", "100%") if serves_alone(shown.rollout) else ("", "")
+    at_rest = ("0%", "100%") if serves_alone(shown.rollout, parked=shown.is_parked) else ("", "")
     new_weight, old_weight = _weights(shown) if is_on else at_rest
     retirable = "may be retired" if condition(shown.rollout, "ReadyToRetire") is not None else ""
+    unused = "parked" if shown.is_parked else retirable
     for facts, weight, is_new, info in (
-        (shown.stable, old_weight, False, ""),
-        (shown.canary, new_weight, is_on, retirable),
+        (shown.stable, old_weight, False, _waiting(shown)),
+        (shown.canary, new_weight, is_on, unused),
     ):
         if facts is None:
             continue
         own = ("new" if is_new else "old") if is_on else ""
-        role, revision, replicas = sides.role(facts.name), _set_revision(facts), facts.workload.replicas
+        role, replicas = sides.role(facts.name), facts.workload.replicas
+        revision = _stable_revision(shown) if info and facts is shown.stable else _set_revision(facts)
         yield _Band(facts, role, revision, groups(facts), replicas, weight, is_new, own, info)
+
+
+def _waiting(shown: Release) -> str:
+    """The version that a pair's active side holds back, in words; "" when it holds none back."""
+    known, asked = _stable_revision(shown), _set_revision(shown.stable) if shown.stable is not None else ""
+    return f"revision {asked} waits" if scales_sides(shown.rollout) and asked and known not in ("", asked) else ""
+
+
+def _stable_revision(shown: Release) -> str:
+    return str(((shown.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
 
 
 def _of_stable(shown: Release, facts: Facts, new_weight: str, old_weight: str) -> Iterator[_Band]:
     """An LWS runs two versions while its groups are updated in place, or while it has surge groups."""
     found = groups(facts)
-    known = str(((shown.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
+    known = _stable_revision(shown)
     new = tuple(group for group in found if known and group.revision != known)
     old = tuple(group for group in found if not known or group.revision == known)
     beside = shown.canary is not None

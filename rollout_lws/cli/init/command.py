@@ -9,6 +9,7 @@ import click
 import yaml
 from click.core import ParameterSource
 
+from rollout_lws.api import Touch
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.capacity import known
 from rollout_lws.cli.access.transport import Object, Transport
@@ -17,7 +18,7 @@ from rollout_lws.cli.init import render
 from rollout_lws.cli.init.pair import propose_pair
 from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.lint.documents import LOOKED_AT
-from rollout_lws.cli.lint.findings import Severity
+from rollout_lws.cli.lint.findings import Finding, Severity
 from rollout_lws.cli.lint.linter import check_valid, judge
 from rollout_lws.cli.lint.manifests import Scope
 from rollout_lws.cli.manifests import read_manifests
@@ -41,6 +42,11 @@ _STRATEGIES = {each.flag: each for each in known.OF_ONE}
     "--strategy", type=click.Choice(list(_STRATEGIES)), default="canary", show_default=True, help="How to release."
 )
 @click.option("--counterpart", metavar="lws/NAME", help="Make a pair: requests move to this LWS of yours, and back.")
+@click.option(
+    "--touch",
+    type=click.Choice([each.value for each in Touch]),
+    help="Of a pair: releases write the route alone, and you scale both LWSs.",
+)
 @click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
 @with_target
@@ -48,6 +54,7 @@ def init(
     workload: str,
     strategy: str,
     counterpart: str | None,
+    touch: str | None,
     name: str,
     files: tuple[str, ...],
     target: Target,
@@ -59,11 +66,16 @@ def init(
     given_as = click.get_current_context().get_parameter_source("strategy")
     if counterpart is not None and given_as is not ParameterSource.DEFAULT:
         raise click.UsageError("--counterpart is a way of its own to release: leave out --strategy")
+    if touch is not None and counterpart is None:
+        raise click.UsageError("--touch is of a pair: name its other workload with --counterpart lws/NAME")
     given = tuple(read_manifests(files))
     check_valid(given, Scope(target.api_group))
     first, other = _name(workload), _name(counterpart) if counterpart is not None else ""
     found = _look(target, (first, other) if other else (first,), given)
-    made = propose_pair(found, first, other, name) if other else propose(found, first, _STRATEGIES[strategy], name)
+    if other:
+        made = propose_pair(found, first, other, name, touch or "")
+    else:
+        made = propose(found, first, _STRATEGIES[strategy], name)
     text = render.documents(made)
     proposed = tuple(yaml.safe_load_all(text))
     refusals = _refusals(found, made, proposed, asked=not files)
@@ -117,14 +129,24 @@ def _advice(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], given
     findings = judge(
         (*proposed, *(each for each in live if _concerns(each, made))), Scope(found.keys.group, made.namespace)
     )
-    lws = found.workload(LEADER_WORKER_SETS, made.workload)
-    # An API server fills in replicas and partition 0, so its objects do not show whether a manifest states them.
-    unknown = () if given else ("LWS314",) if lws and lws.strategy.partition else ("LWS305", "LWS314")
     for each in findings:
         if each.severity is Severity.ERROR and each.code < "LWS200":
             yield f"lint does not know {each.about} as it is, and looks for no mistakes in it: {each.message}"
-        elif each.severity is Severity.WARNING and each.code > "LWS300" and each.code not in unknown:
+        elif _is_told(each, found, made, stated=bool(given)):
             yield each.message
+
+
+def _is_told(finding: Finding, found: Snapshot, made: Proposal, *, stated: bool) -> bool:
+    """Whether it is a mistake that only ``lint`` tells. An API server fills in replicas and partition 0, so that its
+    objects do not show whether a manifest has ``stated`` them.
+    """
+    if finding.severity is not Severity.WARNING or finding.code < "LWS300":
+        return False
+    if stated or finding.code not in ("LWS305", "LWS314"):
+        return True
+    sides = (found.workload(LEADER_WORKER_SETS, name) for name in made.workloads)
+    partitions = [f"{each.resource.kind}/{each.metadata.name}" for each in sides if each and each.strategy.partition]
+    return finding.code == "LWS305" and finding.about in partitions
 
 
 def _concerns(live: Object, made: Proposal) -> bool:

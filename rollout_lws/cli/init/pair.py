@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import yaml
 
 from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli import gitops
-from rollout_lws.cli.init import routes
-from rollout_lws.cli.init.proposal import Proposal, not_released
+from rollout_lws.cli.init import routes, steps
+from rollout_lws.cli.init.proposal import Proposal, held, not_released
 from rollout_lws.cli.init.routes import Routing
-from rollout_lws.cli.init.steps import PAUSE_SECONDS, Proposed
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.observe.snapshot import Object, Snapshot
-from rollout_lws.targets.target import Target
+from rollout_lws.targets.target import Target, called
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
@@ -27,20 +28,19 @@ from rollout_lws.traffic.routers import PAIR_ROUTERS
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Backend
 
-#: Steps of any two sides: the owner has loaded all groups, so waiting for all of them costs nothing.
-_STEPS = (
-    Proposed("100%", "10%", None, "a tenth of the requests, when all groups of the inactive side are ready"),
-    Proposed("100%", "50%", PAUSE_SECONDS, f"half of them for {PAUSE_SECONDS // 60} minutes; then all"),
-)
 
-
-def propose_pair(found: Snapshot, workload: str, counterpart: str, name: str = "") -> Proposal:
-    """The proposal; UsageError, with what to do, when no Rollout is possible."""
+def propose_pair(found: Snapshot, workload: str, counterpart: str, name: str = "", touch: str = "") -> Proposal:
+    """The proposal; UsageError, with what to do, when no Rollout is possible. Releases scale both workloads, unless
+    ``touch`` asks for the route alone, or another object controls one of them.
+    """
     if workload == counterpart:
         raise UsageError(f"--counterpart names LeaderWorkerSet {workload} itself: name the other one of the pair")
     first, other = _workload(found, workload), _workload(found, counterpart)
     routing = _routing(found, workload, counterpart)
-    ignored = tuple(routing.ignored)
+    owner = next((each.metadata.controller for each in (first, other) if each.metadata.controller is not None), None)
+    capacity = known.PAIR if touch or owner is not None else known.SCALED_PAIR
+    sides = _Sides.of(found, first, other, routing)
+    ignored = (*routing.ignored, *(held(each, capacity) for each in (first, other) if capacity.makes_groups))
     live = (found.find(each.resource, each.name) for each in ignored)
     return Proposal(
         name=name or workload,
@@ -48,18 +48,38 @@ def propose_pair(found: Snapshot, workload: str, counterpart: str, name: str = "
         workload=workload,
         counterpart=counterpart,
         counterpart_replicas=other.replicas,
-        active_side=workload if _has_both(found, workload, routing) else "",
+        active_side=sides.active.metadata.name if not sides.known or _goes(sides, capacity) else "",
+        owner=f"{owner.kind} {owner.name}" if owner is not None else "",
         api_version=f"{found.keys.group}/v1beta1",
-        capacity=known.PAIR,
+        capacity=capacity,
         replicas=first.replicas,
         size=first.version.size,
         accelerators=first.version.accelerators_by_name,
-        steps=_STEPS,
+        steps=steps.steps(capacity, sides.active.replicas, routed=True),
         routing=routing,
         keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
         ignored=ignored,
-        warnings=tuple(_warnings(found, workload, counterpart, routing)),
+        warnings=tuple(_warnings(sides, capacity)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The side that serves today and the other one; not ``known`` if nothing but a Rollout can say it."""
+
+    active: Target
+    inactive: Target
+    known: bool
+
+    @classmethod
+    def of(cls, found: Snapshot, first: Target, other: Target, routing: Routing) -> _Sides:
+        live = found.find(routing.router.resource, routing.route) if routing.router is not None else None
+        weights = weights_of(live, backends(_names(routing, first.metadata.name))) if live is not None else (0, 0)
+        with_requests = [each for each, weight in zip((first, other), weights, strict=True) if weight]
+        with_groups = [each for each in (first, other) if each.replicas]
+        active = next((each[0] for each in (with_requests, with_groups) if len(each) == 1), None)
+        inactive = first if active is other else other
+        return cls(active or first, inactive, known=active is not None)
 
 
 def _workload(found: Snapshot, name: str) -> Target:
@@ -173,19 +193,23 @@ def _reference(backend: Backend, port: object) -> dict[str, object]:
     return {**kind, "name": backend.name, **at, "weight": 0}
 
 
-def _has_both(found: Snapshot, workload: str, routing: Routing) -> bool:
-    """Whether both sides get requests today, or neither: then nothing but the Rollout says which one is active."""
-    live = found.find(routing.router.resource, routing.route) if routing.router is not None else None
-    weights = weights_of(live, backends(_names(routing, workload))) if live is not None else (0, 0)
-    return all(weights) or not any(weights)
+def _goes(sides: _Sides, capacity: CapacityStrategy) -> bool:
+    """Whether the Rollout takes groups that stand today: it has to be told so."""
+    return capacity.makes_groups and bool(sides.inactive.replicas)
 
 
-def _warnings(found: Snapshot, workload: str, counterpart: str, routing: Routing) -> Iterator[str]:
+def _warnings(sides: _Sides, capacity: CapacityStrategy) -> Iterator[str]:
     """What neither ``plan`` nor ``lint`` of the proposal tells."""
-    if _has_both(found, workload, routing):
+    active, other = sides.active.metadata.name, sides.inactive.metadata.name
+    if not sides.known:
         yield (
-            f"requests go to both {workload} and {counterpart} today, or to neither: the Rollout names {workload} as"
-            f" activeSide, and gives it all of them when it is applied; name {counterpart} there if that one serves"
+            f"requests go to both {active} and {other} today, or to neither: the Rollout names {active} as activeSide,"
+            f" and gives it all of them when it is applied; name {other} there if that one serves"
+        )
+    if _goes(sides, capacity):
+        yield (
+            f"the Rollout scales {called(sides.inactive)} to 0 when it is applied, as {active} serves: its groups"
+            f" ({sides.inactive.replicas}) go, and a release of a version there loads them again"
         )
 
 

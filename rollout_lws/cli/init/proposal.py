@@ -38,7 +38,8 @@ class Proposal:
     ``ignored`` are fields that the GitOps tools ``keepers`` must ignore.
 
     Of a pair, ``counterpart`` is the second LWS, with its number of groups, and ``active_side`` the one to name, ""
-    where the route says it.
+    where route and groups say it. ``owner`` is the object that controls one of the two, so that no release may write
+    them, as kind and name; "" without one.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Proposal:
     counterpart: str = ""
     counterpart_replicas: int = 0
     active_side: str = ""
+    owner: str = ""
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -157,16 +159,23 @@ def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]
 
 def _ignored(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: Routing) -> Iterator[Ignored]:
     """Fields that a release writes in objects that may be kept in Git."""
-    members = ["partition"]
-    if capacity.surges or resolved_surge(lws.strategy, max(1, lws.replicas)):
-        members += ["maxSurge", "maxUnavailable"]
-    pointers = tuple("/".join(("", *lws.strategy_path, each)) for each in members)
-    yield Ignored(lws.resource, lws.metadata.name, pointers)
+    yield held(lws, capacity)
     if routing.routes:
         yield from routing.ignored
     for live in _autoscalers(found, lws):
         pointers = (f"/spec/{MINIMUM}", f"/spec/{MAXIMUM}")
         yield Ignored(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], pointers)
+
+
+def held(lws: Target, capacity: CapacityStrategy) -> Ignored:
+    """The fields by which an LWS is held."""
+    members = ["partition"]
+    if capacity.surges or resolved_surge(lws.strategy, max(1, lws.replicas)):
+        members += ["maxSurge", "maxUnavailable"]
+    elif capacity.paired and isinstance(lws.strategy.max_unavailable, str):
+        # Of the replicas that a side gets, a percentage may be nothing, which LWS refuses.
+        members.append("maxUnavailable")
+    return Ignored(lws.resource, lws.metadata.name, tuple("/".join(("", *lws.strategy_path, each)) for each in members))
 
 
 def _autoscalers(found: Snapshot, lws: Target) -> list[Object]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.api import TrafficRouting
+from rollout_lws.api import Touch, TrafficRouting
 from rollout_lws.capacity import known
 from rollout_lws.cli import gitops
 from rollout_lws.cli.init.proposal import Proposal
@@ -38,9 +38,7 @@ def _rollout(made: Proposal) -> Iterator[str]:
         yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
         yield f"    kind: {LEADER_WORKER_SETS.kind}"
         yield f"    name: {_scalar(made.counterpart)}"
-        if made.active_side:
-            yield f"  activeSide: {_scalar(made.active_side)} # gets all requests when this is applied"
-        yield "  touch: RouteOnly # releases write the route alone: you change and scale both workloads"
+        yield from _roles(made)
     yield "  strategy:"
     yield from (f"    {line}" for line in made.capacity.manifest)
     if made.routing.routes:
@@ -58,19 +56,38 @@ def _rollout(made: Proposal) -> Iterator[str]:
             yield f"            duration: {step.pause} # seconds"
 
 
+def _roles(made: Proposal) -> Iterator[str]:
+    """Which side of a pair is active, and what releases write."""
+    if made.active_side:
+        goes = "; the groups of the other one go" if made.capacity.makes_groups else ""
+        yield f"  activeSide: {_scalar(made.active_side)} # gets all requests when this is applied{goes}"
+    if made.capacity.makes_groups:
+        yield "  # No replicas: the controller writes the active side's number here. From then on scale the Rollout"
+        yield "  # instead of the workloads, and leave replicas out of their manifests."
+    elif made.owner:
+        yield f"  touch: {Touch.ROUTE_ONLY.value} # releases write the route alone: {made.owner} would undo more"
+    else:
+        yield f"  touch: {Touch.ROUTE_ONLY.value} # releases write the route alone: you change and scale both workloads"
+
+
 def _head(made: Proposal) -> Iterator[str]:
     takes = "".join(f", {count} {name} each" for name, count in made.accelerators.items())
     if made.counterpart:
-        sides = f"{made.workload} ({made.replicas} groups) and {made.counterpart} ({made.counterpart_replicas} groups)"
-        yield f"# How requests move between LeaderWorkerSets {sides}."
+        sides = ((made.workload, made.replicas), (made.counterpart, made.counterpart_replicas))
+        both = " and ".join(f"{name} ({_counted(replicas, 'group')})" for name, replicas in sides)
+        yield f"# How requests move between LeaderWorkerSets {both}."
         yield f"# {made.capacity.help}"
         yield "# What a release takes: rollout-lws plan -f FILE"
         return
     other = ", ".join(each.flag for each in known.OF_ONE if each is not made.capacity)
-    groups = f"{made.replicas} groups of {made.size} pods{takes}"
+    groups = f"{_counted(made.replicas, 'group')} of {_counted(made.size, 'pod')}{takes}"
     yield f"# How new versions of LeaderWorkerSet {made.workload} are released: {groups}."
     yield f"# {made.capacity.help}"
     yield f"# Other ways: rollout-lws init --strategy {other}. What this one takes: rollout-lws plan -f FILE"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _routings(made: Proposal) -> Iterator[str]:

@@ -48,8 +48,8 @@ class Routing:
 
     @property
     def ignored(self) -> Iterator[Ignored]:
-        """Fields that a release writes in the user's Service, pools and route; it never modifies an Ingress. Of a pair
-        it writes the route alone.
+        """Fields that a release writes in the user's Service, pools and route; it never modifies an Ingress. Where each
+        side of a pair has a backend of its own, it writes the route alone.
         """
         if self.pair and self.router is not None:
             yield Ignored(self.router.resource, self.route, tuple(f"/spec/{each}" for each in self.router.members))

@@ -1,5 +1,5 @@
-"""Proposes steps for a number of groups: small at first, never more than half as many extra groups, and traffic weights
-that the groups can carry.
+"""Proposes steps for a number of groups: small at first, never more than half as many extra groups unless a full second
+set is what the capacity is for, and traffic weights that the groups can carry.
 """
 
 from __future__ import annotations
@@ -24,9 +24,24 @@ class Proposed:
     why: str
 
 
+#: Groups of a pair that its owner scales: all of them are loaded, so waiting for all of them costs nothing.
+_STANDING = (
+    Proposed("100%", "10%", None, "a tenth of the requests, when all groups of the inactive side are ready"),
+    Proposed("100%", "50%", PAUSE_SECONDS, f"half of them for {PAUSE_SECONDS // 60} minutes; then all"),
+)
+#: The last of gradual steps: of a pair, whose groups stay, and of other capacities.
+_HALF_OF_REQUESTS = Proposed(
+    "100%", "50%", PAUSE_SECONDS, f"all groups, and half of the requests for {PAUSE_SECONDS // 60} minutes; then all"
+)
+_PROMOTION = Proposed("100%", None, 0, "as the last step: renew the old groups")
+
+
 def steps(strategy: CapacityStrategy, replicas: int, *, routed: bool) -> tuple[Proposed, ...]:
     """Steps for an LWS of ``replicas`` groups; no traffic weights unless ``routed``."""
-    made = _full_set(routed) if strategy.full_set else _gradual(strategy, max(1, replicas), routed)
+    if not strategy.makes_groups:
+        return _STANDING
+    gradual = strategy.paired or not strategy.full_set
+    made = _gradual(strategy, max(1, replicas), routed) if gradual else _full_set(routed)
     if routed:
         return made
     return tuple(Proposed(each.replicas, None, each.pause, each.why) for each in made)
@@ -52,7 +67,7 @@ def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[P
             made.append(Proposed(_said(25, quarter, replicas), "auto", PAUSE_SECONDS, why))
         why = f"{half} of {replicas} groups for {PAUSE_SECONDS // 60} minutes"
         made.append(Proposed(_said(50, half, replicas), "auto", PAUSE_SECONDS, why))
-    made.append(Proposed("100%", None, 0, "as the last step: renew the old groups"))
+    made.append(_HALF_OF_REQUESTS if strategy.paired else _PROMOTION)
     return tuple(made)
 
 

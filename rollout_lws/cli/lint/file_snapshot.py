@@ -78,8 +78,20 @@ class FileSnapshot:
         return bool(self.snapshot.rollouts_of(workload))
 
     def is_held(self, workload: str) -> bool:
-        """Whether a Rollout in the files holds this LeaderWorkerSet: one of a pair writes no workload."""
-        return any(not each.counterpart for each in self.snapshot.rollouts_of(workload))
+        """Whether a Rollout in the files holds this LeaderWorkerSet: with touch RouteOnly it writes no workload."""
+        releasing = self.snapshot.rollouts_of(workload)
+        return any(not each.counterpart for each in releasing) or self.scaling(workload) is not None
+
+    def scaling(self, workload: str) -> Shaped | None:
+        """The Rollout in the files that scales this LeaderWorkerSet as a side of its pair."""
+        pairs = (each.metadata.name for each in self.snapshot.rollouts_of(workload) if each.counterpart)
+        found = (self.find(rollouts().kind, name) for name in pairs)
+        return next((each for each in found if each is not None and each.body["spec"].get("touch") is None), None)
+
+    def other_side(self, workload: str) -> str:
+        """Name of the other workload of a pair that a Rollout in the files names; "" without one."""
+        pairs = (each.workloads for each in self.snapshot.rollouts_of(workload) if each.counterpart)
+        return next((name for names in pairs for name in names if name != workload), "")
 
     @cached_property
     def leader_labels(self) -> dict[str, dict[str, str]]:
@@ -111,7 +123,8 @@ def workload(shaped: Shaped) -> Target:
 def _as_seen(each: Shaped) -> Shaped:
     body, manifest = each.body, each.manifest
     known = {name: value for name, value in body["metadata"].items() if name not in _SERVERS and value is not None}
-    metadata = {**known, "uid": known.get("uid") or f"{manifest.order:09}/{manifest.what}", "generation": 1}
+    fresh = {"generation": 1, "resourceVersion": "0"}
+    metadata = {**known, "uid": known.get("uid") or f"{manifest.order:09}/{manifest.what}", **fresh}
     body = {**body, "metadata": metadata}
     spec = spec_of(manifest.resource.kind)
     if spec is not None:

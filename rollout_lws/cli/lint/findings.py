@@ -62,9 +62,14 @@ CODES: dict[str, Code] = {
     "LWS212": Code(
         _ERROR, "a route that cannot share requests, or a step that it cannot express", Reason.ROUTE_PROBLEM
     ),
-    "LWS213": Code(_ERROR, "an autoscaler that would undo a hold", Reason.AUTOSCALER_PROBLEM),
+    "LWS213": Code(
+        _ERROR, "an autoscaler that would undo a hold, or that scales a side of a pair", Reason.AUTOSCALER_PROBLEM
+    ),
     "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues", Reason.SURGE_UNDER_KUEUE),
     "LWS215": Code(_ERROR, "a pair whose route does not say which side is active"),
+    "LWS216": Code(
+        _ERROR, "replicas in the manifest of a workload that a pair's Rollout scales", Reason.REPLICAS_APPLIED
+    ),
     # Accepted, but a mistake
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
     "LWS302": Code(_WARNING, "no readiness probe on the leader"),
@@ -89,6 +94,7 @@ CODES: dict[str, Code] = {
     "LWS325": Code(_WARNING, "gates whose failure leaves the bad version its requests"),
     "LWS326": Code(_WARNING, "a gate of figures in a step without requests"),
     "LWS327": Code(_WARNING, "a gate that asks for more requests than can come in its time"),
+    "LWS328": Code(_WARNING, "a pair whose two workloads both have groups, and no activeSide"),
     # Not decidable, or no mistake
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

@@ -64,6 +64,11 @@ class Manifest:
         return f"{self.document.file}:{self.document.mark(self.base).line}"
 
     @property
+    def is_stored(self) -> bool:
+        """Whether an API server has returned it, which fills in defaults: it does not show what a manifest states."""
+        return "resourceVersion" in self.body["metadata"]
+
+    @property
     def what_and_place(self) -> str:
         """Kind and name, with the place of an object that a file has."""
         return f"{self.what} ({self.place})" if self.document.file else self.what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rollout_lws.api.validation import problems
 from rollout_lws.cli.lint.advice import pairs
@@ -28,25 +29,72 @@ def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) ->
     for problem in problems(d.o.rollout.spec):
         path = located(rollout.body, problem.path)
         yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)
-    refusals = (*all_refusals(d),)
+    refusals = (*_refusals(d),)
+    stated = [*_stating_replicas(made, d, files)]
     for refusal in refusals:
         # Problems of the spec were reported above, field by field.
         if refusal.reason is not Reason.INVALID_SPEC:
-            yield _told(made, files, broken, refusal)
+            finding = _told(made, files, broken, refusal)
+            if not any((each.code, each.about) == (finding.code, finding.about) for each in stated):
+                yield finding
+    yield from stated
     spec = d.o.rollout.spec
     for ref in (spec.workload_ref, *((spec.counterpart_ref,) if spec.counterpart_ref is not None else ())):
         known = (ref.kind, ref.api_version) == (LEADER_WORKER_SETS.kind, LEADER_WORKER_SETS.api_version)
         if known and files.snapshot.workload(LEADER_WORKER_SETS, ref.name) is None:
             yield _missing(made, broken, LEADER_WORKER_SETS.kind, ref.name)
     if not any(refusal.reason is Reason.ROUTE_PROBLEM for refusal in refusals):
-        yield from _undecided(d, files)
+        yield from _undecided(made, d, files)
 
 
-def _undecided(d: Draft, files: FileSnapshot) -> Iterator[Finding]:
-    """A pair of which nothing among the files says which side is active; a route that no file has may say it."""
-    verdict = pair.adopt(d).verdict if d.o.undecided and d.o.canary is not None and d.o.stable is not None else None
-    route = pairs.route_of(d, files)
-    if verdict is not None and verdict.reason is Reason.ACTIVE_SIDE_UNKNOWN and route is not None:
+def _refusals(d: Draft) -> Iterator[Refusal]:
+    """All refusals, one for each autoscaler, of which the controller names the first alone."""
+    yield from (each for each in all_refusals(d) if each.reason is not Reason.AUTOSCALER_PROBLEM)
+    for live in d.o.autoscalers.objects:
+        alone = Draft.of(replace(d.o, autoscalers=replace(d.o.autoscalers, objects=(live,))))
+        yield from (each for each in all_refusals(alone) if each.reason is Reason.AUTOSCALER_PROBLEM)
+
+
+def _stating_replicas(rollout: Manifest, d: Draft, files: FileSnapshot) -> Iterator[Finding]:
+    """Manifests that set a number of groups which is the Rollout's. Of an object that a server has returned kubectl's
+    annotation tells, which the controller reads.
+    """
+    for facts in (d.o.stable, d.o.canary) if d.scales_sides else ():
+        lws = files.find(LEADER_WORKER_SETS.kind, facts.name) if facts is not None else None
+        if lws is None or lws.manifest.is_stored or lws.manifest.body["spec"].get("replicas") is None:
+            continue
+        made = lws.manifest
+        place = "" if made.namespace == "default" else f" -n {made.namespace}"
+        yield made.found(
+            CODE_OF[Reason.REPLICAS_APPLIED],
+            ("spec", "replicas"),
+            f"{rollout.what_and_place} scales {made.what}, and is refused once a manifest that states replicas is"
+            " applied: each apply would start groups without requests, or take those that serve. Remove replicas here;"
+            " the Rollout has the number. If this manifest was applied already, remove them by kubectl apply"
+            f" edit-last-applied {made.resource.kind.lower()} {made.name}{place} first, else the next apply sets 1;"
+            " docs/pairs.md says how with other tools",
+        )
+
+
+def _undecided(made: Manifest, d: Draft, files: FileSnapshot) -> Iterator[Finding]:
+    """A pair of which nothing among the files says which side is active; a route that no file has may say it. Of two
+    workloads that both have groups the Rollout has to say it, since those of the other one go.
+    """
+    stable, other = d.o.stable, d.o.canary
+    if stable is None or other is None or not (d.o.undecided or (d.scales_sides and other.workload.replicas)):
+        return
+    verdict, route = pair.adopt(d).verdict, pairs.route_of(d, files)
+    if verdict is None or verdict.reason is not Reason.ACTIVE_SIDE_UNKNOWN:
+        return
+    if not d.o.undecided:
+        yield made.found(
+            "LWS328",
+            ("spec", "counterpartRef"),
+            f"{d.name} and {d.other_name} both have groups as the files have them (1 where replicas is not stated), and"
+            " the Rollout waits to be told which of them serves: name that one in spec.activeSide, and the groups of"
+            " the other one go",
+        )
+    elif route is not None:
         yield route.found("LWS215", verdict.message)
 
 

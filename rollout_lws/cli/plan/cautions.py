@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
+from rollout_lws.capacity.batches import makes_no_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import gates, pair
@@ -34,7 +34,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[st
     yield from _state(d, plan)
     found = plan.forecast
     if d.paired:
-        yield from _of_pair(d, plan)
+        yield from _of_pair(d, plan, old)
         return
     if found is not None:
         yield from _room(d, plan, found)
@@ -56,10 +56,16 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[st
     yield from _autoscalers(d)
 
 
-def _of_pair(d: Draft, plan: Plan) -> Iterator[str]:
-    """Those of a release that writes the route alone."""
+def _of_pair(d: Draft, plan: Plan, old: Version) -> Iterator[str]:
+    """Those of a release that moves requests from one workload to the other, by whichever of both that concerns."""
     found, workload = plan.forecast, d.edited.workload
     if plan.sides is not None and found is not None:
+        if d.scales_sides:
+            yield from _room(d, plan, found)
+            yield from _steps(d)
+            yield from _load(found)
+            yield from _told(claims_that_stay(d.stable.workload, old, found.strategy, found.extra))
+            yield from pair.unasked(d, plan.sides) if not plan.refusals else ()
         yield from pair.cautions(d, found, plan.sides)
         yield from _deadline(d, plan)
         yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
@@ -73,7 +79,12 @@ def _told(*cautions: str | None) -> Iterator[str]:
 
 def _state(d: Draft, plan: Plan) -> Iterator[str]:
     name = f"rollout/{plan.rollout}"
-    if d.o.rollout.spec.disabled and d.paired:
+    if d.o.rollout.spec.disabled and d.scales_sides:
+        yield (
+            f"{name} is disabled: requests and groups stay where they are, and each side rolls another template by"
+            " itself, until it is not"
+        )
+    elif d.o.rollout.spec.disabled and d.paired:
         yield f"{name} is disabled: requests stay where they are, whatever is applied, until it is not"
     elif d.o.rollout.spec.disabled:
         yield f"{name} is disabled: {d.kind} rolls a new version by itself, without these steps, until it is not"
@@ -98,7 +109,7 @@ def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
         asked = f"{found.extra} more group{'s' if found.extra > 1 else ''}"
     if not asked:
         return
-    queue = queue_of(d.stable.workload)
+    queue = queue_of(d.edited.workload)
     waits = "groups without room wait, and are reported as waiting"
     if queue:
         yield f"Kueue admits groups by queue {queue}: whether it has quota for {asked} is not known here; {waits}"
@@ -108,7 +119,7 @@ def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
 
 def _steps(d: Draft) -> Iterator[str]:
     style, replicas, capacity = d.strategy, d.replicas, strategy_of_plan(d.strategy)
-    wanted = [wanted_groups(style, index, replicas) for index in range(1, len(style.steps) + 1)]
+    wanted = [d.wanted(index) for index in range(1, len(style.steps) + 1)]
     for index, step in enumerate(style.steps, 1):
         idle = makes_no_groups(style, index) or index == 1 or wanted[index - 1] != wanted[index - 2]
         if not idle and step.replicas != style.steps[index - 2].replicas and not capacity.updates_regular:

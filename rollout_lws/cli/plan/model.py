@@ -47,7 +47,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The workloads of a pair by their roles before the release, with the groups that each has."""
+    """The workloads of a pair by their roles before the release, with the groups that each has; the active one with
+    those that the Rollout asks for.
+    """
 
     active: str
     active_groups: int
@@ -60,7 +62,7 @@ class Plan:
     """The plan of one release. ``parts`` is empty when a release in steps is impossible or not needed.
 
     Of a pair ``workload`` is the active side, and ``replicas`` are the groups of the inactive one, to which the release
-    moves requests.
+    moves requests, or which it is to have.
     """
 
     rollout: str
@@ -91,9 +93,16 @@ class Plan:
     """The workloads of a pair; None for other plans."""
 
     @property
+    def owned(self) -> Sides | None:
+        """The workloads of a pair whose groups their owner loads, so that the release only moves requests; None for
+        other plans.
+        """
+        return None if self.given.scales_sides else self.sides
+
+    @property
     def is_timed(self) -> bool:
-        """Whether it is known how long the release takes: that of a pair loads nothing."""
-        return bool(self.loads.seconds) or self.sides is not None
+        """Whether it is known how long the release takes."""
+        return bool(self.loads.seconds) or self.owned is not None
 
     @property
     def gates(self) -> tuple[Demand, ...]:

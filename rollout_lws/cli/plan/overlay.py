@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from rollout_lws.api.resources import Keys, rollouts
+from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
@@ -16,10 +19,11 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.observe.assume import created
+from rollout_lws.observe.assume import autoscaler, created
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.sandbox.schemas.schema import Schema
 from rollout_lws.traffic.registry import ROUTING_KINDS
+from rollout_lws.workload.applied import LAST_APPLIED
 
 #: Kinds whose manifests matter; others are ignored.
 _KINDS = (
@@ -43,9 +47,13 @@ def _named(manifest: Object) -> tuple[str, str]:
 
 
 def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Snapshot:
-    """``found`` after applying the manifests of ``namespace``, including those without a namespace."""
+    """``found`` after applying the manifests of ``namespace``, including those without a namespace. A ScaledObject is
+    there as the autoscaler that KEDA creates from it.
+    """
     objects = {resource: list(known) for resource, known in found.objects.items()}
-    for each in manifests:
+    for manifest in manifests:
+        is_scaled = _named(manifest) == (SCALED_OBJECTS.api_version, SCALED_OBJECTS.kind)
+        each = autoscaler(manifest) if is_scaled else manifest
         resource = resource_of(each, found.keys)
         if resource is None or (each["metadata"].get("namespace") or namespace) != namespace:
             continue
@@ -56,7 +64,7 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
             kept.remove(live)
         made = created(resource, each, namespace) if live is None else _applied(resource, live, each)
         if resource is LEADER_WORKER_SETS:
-            made = Schema(found.workload_schema or _schema()).prepared(made, None)
+            made = Schema(found.workload_schema or _schema()).prepared(_with_copy(made, each), None)
         kept.append(made)
     return replace(found, objects=objects)
 
@@ -67,6 +75,15 @@ def _schema() -> Mapping[str, Any]:
 
     schema: Mapping[str, Any] = lws_crd.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
+
+
+def _with_copy(made: Object, manifest: Object) -> Object:
+    """With kubectl's copy of a manifest that states replicas, which sets them again each time that it is applied."""
+    if (manifest.get("spec") or {}).get("replicas") is None:
+        return made
+    meta = made["metadata"]
+    copied = {LAST_APPLIED: msgspec.json.encode(manifest).decode()}
+    return {**made, "metadata": {**meta, "annotations": {**(meta.get("annotations") or {}), **copied}}}
 
 
 def _applied(resource: Resource, live: Object, manifest: Object) -> Object:

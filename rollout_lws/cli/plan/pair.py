@@ -12,8 +12,9 @@ from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.lifecycle import pair
+from rollout_lws.rollout.lifecycle import adoption, pair
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.unmanaged_backends import unlisted
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.targets.version import Version
@@ -36,7 +37,8 @@ def named(o: Observation, name: str) -> Facts | None:
 
 def at_rest(o: Observation, before: Observation, running: Version) -> Observation:
     """``o`` as if the Rollout already managed the pair as it is in ``before``, with ``running`` on its active side. An
-    inactive side without groups has as many as the active one: a release begins only when it has some.
+    inactive side without groups has as many as the active one: a release begins only when its owner has made some, or
+    makes them itself.
     """
     status, active, other = o.rollout.status, o.stable, o.canary
     if active is None:
@@ -69,21 +71,26 @@ def hindrance(d: Draft) -> Verdict | None:
     if d.adopted and not d.o.undecided:
         return None
     made = pair.adopt(d)
+    if not made.writes:
+        return made.verdict
     # What adoption writes into the route keeps nothing waiting.
-    return None if made.writes else made.verdict
+    return adoption.running_version(d)[0].verdict if d.scales_sides else None
 
 
-def sides(after: Observation) -> Sides | None:
-    """The two sides as they stand; None unless both workloads exist."""
-    active, other = after.stable, after.canary
-    if not is_pair(after) or active is None or other is None:
+def sides(d: Draft, after: Observation) -> Sides | None:
+    """The two sides, the inactive one as it stands; None unless both workloads exist."""
+    other = after.canary
+    if not d.paired or other is None:
         return None
-    return Sides(active.name, active.workload.replicas, other.name, other.workload.replicas)
+    return Sides(d.name, d.stable.workload.replicas, other.name, other.workload.replicas)
 
 
-def edited_while_active(before: Observation, after: Observation) -> Iterator[str]:
+def edited_while_active(d: Draft, before: Observation, after: Observation) -> Iterator[str]:
     """That another template for the active side is no release."""
     active = after.stable
+    if d.scales_sides:
+        yield from _held(d)
+        return
     known = named(before, active.name) if active is not None and is_pair(after) else None
     if active is None or known is None or known.workload.version.template_hash == active.workload.version.template_hash:
         return
@@ -94,9 +101,24 @@ def edited_while_active(before: Observation, after: Observation) -> Iterator[str
     )
 
 
+def _held(d: Draft) -> Iterator[str]:
+    if d.own_pending and d.stable.workload.replicas:
+        yield (
+            f"another template for {d.called}, the active side, starts nothing: it is held, and the Rollout is Stalled"
+            f" with reason {Reason.ACTIVE_SIDE_EDITED.value} until that template is restored; to release the version,"
+            f" apply it to {d.kind} {d.other_name}"
+        )
+
+
 def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
     """Warnings about the release itself, a sentence each."""
+    if d.scales_sides:
+        yield from _not_by_itself(d)
+        yield from _retired(d, there)
+        return
     yield from _groups(d, there)
+    yield from _not_by_itself(d)
+    yield from _fewer(there)
     yield from _steps(d, found, there)
     asked = settings(d)
     if asked is not None and asked.draining.until is DrainUntil.TIME:
@@ -107,17 +129,49 @@ def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
         )
 
 
+def unasked(d: Draft, there: Sides) -> Iterator[str]:
+    """That groups of the inactive side go which no release has made."""
+    if there.inactive_groups and d.status.phase != Phase.PROGRESSING:
+        yield (
+            f"{d.edited.called} has {_groups_of(there.inactive_groups)} and no requests: it is scaled to 0 before"
+            " anything is released on it"
+        )
+
+
+def _retired(d: Draft, there: Sides) -> Iterator[str]:
+    """What the end does to the side that has lost its requests, and what the way back costs from then on."""
+    asked = settings(d)
+    if asked is None:
+        return
+    seconds, members = asked.grace_period_seconds + asked.drain_seconds, "gracePeriodSeconds and drainSeconds"
+    when = f"{seconds} s after it has lost its last requests ({members})"
+    if asked.draining.until is DrainUntil.IDLE:
+        longest = asked.grace_period_seconds + asked.draining.longest
+        when = f"when nothing runs there any more, {longest} s after it has lost its last requests at the latest"
+    yield (
+        f"{there.active} is scaled to 0 {when}: what runs there for longer ends as its preStop and"
+        f" terminationGracePeriodSeconds allow, and a way back after that ({d.command('start')}) loads"
+        f" {_groups_of(d.replicas)} again"
+    )
+
+
 def _groups(d: Draft, there: Sides) -> Iterator[str]:
     if not there.inactive_groups:
         yield (
             f"{d.edited.called} has 0 groups: the release of its version begins when its owner scales it up, and this"
             f" plan is for as many as {there.active} has, {d.replicas}"
         )
+
+
+def _not_by_itself(d: Draft) -> Iterator[str]:
     if not releases(d) and not d.asks_for_stable:
         yield (
             f"the version of {d.edited.called} was there at adoption or has been released, so that it is not released"
             f" by itself: apply another one to it, or start it with {d.command('start')}"
         )
+
+
+def _fewer(there: Sides) -> Iterator[str]:
     if there.inactive_groups and there.inactive_groups < there.active_groups:
         factor = there.active_groups / there.inactive_groups
         yield (
@@ -157,7 +211,9 @@ def others(d: Draft) -> Iterator[str]:
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     for resource, name in unlisted(facts, leaders):
         kind = "Service" if resource == SERVICES else resource.kind
-        yield (
-            f"{kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step, and stay there"
-            " when the roles have changed"
+        end = (
+            f"have no group when {d.name} is scaled to 0"
+            if d.scales_sides
+            else "stay there when the roles have changed"
         )
+        yield f"{kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step, and {end}"

@@ -40,16 +40,23 @@ from rollout_lws.workload.revisions import current_revision
 _LONGER = 4
 
 
+def _as_asked(o: Observation) -> Observation:
+    """``o`` with as many groups as the Rollout asks for, of a pair on its active side."""
+    spec, status, facts = o.rollout.spec, o.rollout.status, o.stable
+    releasing = status is not None and status.phase == Phase.PROGRESSING
+    waits = status is not None and status.scaling is not None and status.scaling.waiting is not None
+    others = pair.is_pair(o) and not spec.scales_sides
+    if facts is None or spec.replicas is None or releasing or waits or spec.disabled or others:
+        return o
+    return replace(o, stable=replace(facts, workload=facts.workload.with_replicas(spec.replicas)))
+
+
 def at_rest(o: Observation, running: Version) -> Observation:
     """``o`` as if the Rollout already managed the LWS, with ``running`` as its stable version and the groups that the
     Rollout asks for.
     """
-    status, facts, asked = o.rollout.status, o.stable, o.rollout.spec.replicas
-    releasing = status is not None and status.phase == Phase.PROGRESSING
-    waits = status is not None and status.scaling is not None and status.scaling.waiting is not None
-    if facts is not None and asked is not None and not (releasing or waits or o.rollout.spec.disabled):
-        facts = replace(facts, workload=facts.workload.with_replicas(asked))
-        o = replace(o, stable=facts)
+    o = _as_asked(o)
+    status, facts = o.rollout.status, o.stable
     if facts is None or (status and status.stable and status.stable.workload_uid == facts.workload.metadata.uid):
         return o
     stable = StableRecord(
@@ -80,7 +87,7 @@ def make(
     # The roles of a pair hang on the route, which may change with what is applied.
     seen = pair.named(before, after.stable.name) or after.stable
     paired, running = pair.is_pair(after), seen.workload.version
-    d = Draft.of(pair.at_rest(after, before, running) if paired else at_rest(after, running))
+    d = Draft.of(pair.at_rest(_as_asked(after), before, running) if paired else at_rest(after, running))
     old = stable_version(d) or seen.workload.version
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
@@ -96,6 +103,7 @@ def make(
         reached=found_by.new,
         rate=rate or 0.0,
         active=d.stable.workload.replicas if paired else None,
+        scales_sides=d.scales_sides,
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -121,14 +129,18 @@ def make(
         loads=loads,
         now=_now(before, old, d.version),
         requested=_requested(before, old, d.version),
-        afterwards=_of_sides(d, old, found) if paired else _times(d.version.accelerators_by_name, d.replicas),
+        afterwards=(
+            _of_sides(d, old, found)
+            if paired and not d.scales_sides
+            else _times(d.version.accelerators_by_name, d.replicas)
+        ),
         parts=_parts(d, found, old) if found else (),
         forecast=found,
         writes=planned(d, found) if found else (),
         refusals=refusals,
-        sides=pair.sides(after),
+        sides=pair.sides(d, after),
     )
-    told = (*told, *pair.edited_while_active(before, after))
+    told = (*told, *pair.edited_while_active(d, before, after))
     zero = (cannot,) if cannot and not refusals else ()
     waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
     return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by, old)))
@@ -222,23 +234,24 @@ def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
     for row in found.rows:
         last = row.step is None
         end = replicas if last else row.new if in_place else 0
-        if d.paired:
+        if d.paired and not d.scales_sides:
             held = [_of_sides(d, running, found, row)]
         else:
-            # The composition changes monotonically, so its ends are the extremes.
-            held = [_sum(_times(old, replicas - count), _times(new, count + row.extra)) for count in (renewed, end)]
+            # The composition changes monotonically, so its ends are the extremes. Both sides of a pair stay whole.
+            counts = (0,) if d.paired else (renewed, end)
+            held = [_sum(_times(old, replicas - count), _times(new, count + row.extra)) for count in counts]
         asks = row.step is not None and not is_last_full(d.strategy, row.step)
         pause = d.strategy.steps[row.step - 1].pause.duration if row.step is not None and asks else None
         gates = demands(d.strategy, row.step, row.share) if row.step is not None else ()
-        staying = d.stable.workload.replicas if d.paired else replicas - end
+        staying = d.stable.workload.replicas if d.paired and not d.scales_sides else replicas - end
         parts.append(Part(row, staying, most(*held), pause or None, gates))
         renewed = end
     return tuple(parts)
 
 
 def _of_sides(d: Draft, running: Version, found: Forecast | None, row: Row | None = None) -> Amounts:
-    """Accelerators of both workloads of a pair, which stand before, in and after a release; the inactive one has been
-    scaled up by ``row`` (None: the last one) where a step waits for more groups than it has.
+    """Accelerators of both workloads of a pair that their owner scales, which stand before, in and after a release; the
+    inactive one has been scaled up by ``row`` (None: the last one) where a step waits for more groups than it has.
     """
     rows = found.rows if found is not None else ()
     until = rows[: rows.index(row) + 1] if row is not None else rows

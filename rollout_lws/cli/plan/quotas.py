@@ -33,8 +33,8 @@ def short_of(plan: Plan, quotas: Iterable[dict[str, Any]]) -> Iterator[str]:
                     if part.accelerators.get(name, 0) - plan.requested.get(name, 0) > left
                 )
                 where = f"step {at}" if at else "the promotion"
-                what = "the release" if plan.sides is None else f"the groups of {plan.sides.inactive}"
-                takes, it = ("takes", "it") if plan.sides is None else ("take", "the release")
+                what = "the release" if plan.owned is None else f"the groups of {plan.owned.inactive}"
+                takes, it = ("takes", "it") if plan.owned is None else ("take", "the release")
                 yield (
                     f"ResourceQuota {quota['metadata']['name']} leaves {left.normalize():f} {name}, and {what}"
                     f" {takes} up to {wanted} more: {it} waits in {where} for quota, and goes on by itself when there"

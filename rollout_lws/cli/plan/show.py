@@ -21,7 +21,7 @@ def lines(plan: Plan, width: int = 0) -> list[str]:
     """The whole plan as text; sentences are wrapped at ``width`` columns, 0 does not wrap."""
     told = _header(plan)
     if plan.parts:
-        told += ["", *table(_rows(plan) if plan.sides is None else _rows_of_pair(plan, plan.sides))]
+        told += ["", *table(_rows(plan) if plan.owned is None else _rows_by_owner(plan, plan.owned))]
     if plan.gates:
         told += ["", "Gates need", *_sentences(_gates(plan), width)]
     if plan.writes and not plan.refusals:
@@ -49,17 +49,11 @@ def _header(plan: Plan) -> list[str]:
     pair = plan.sides
     name = plan.workload if pair is None else f"{pair.active} and {pair.inactive}"
     place = f"LeaderWorkerSet/{name}  ns {plan.namespace}"
-    groups = "groups" if pair is not None else _counted(plan.replicas, "group")
+    groups = "groups" if plan.owned is not None else _counted(plan.replicas, "group")
     how = f"{groups} of {_counted(plan.size, 'pod')}"
     told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, _how(plan))))}"]
     if pair is not None:
-        told.append(
-            _field(
-                "Requests",
-                f"go to {pair.active}, {_counted(pair.active_groups, 'group')}; a release moves them to"
-                f" {pair.inactive}, {_counted(pair.inactive_groups, 'group')}",
-            )
-        )
+        told.append(_field("Requests", _requests(plan, pair)))
     told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
     if plan.at:
         told.append(_field("Now at", plan.at + _left(plan)))
@@ -69,12 +63,20 @@ def _header(plan: Plan) -> list[str]:
     for name in plan.peak:
         now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
         told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
-    told.append(_field("Model loads", _all_loads(found) if pair is None else _loads_of_pair(pair)))
+    told.append(_field("Model loads", _all_loads(found) if plan.owned is None else _loads_by_owner(plan.owned)))
     told.append(_field("Takes", _takes_all(plan)))
     told.append(_field("Disrupts", _disrupts(found)))
     if pair is not None:
-        told.append(_field("Way back", _way_back(pair)))
+        told.append(_field("Way back", _way_back(plan, pair)))
     return told
+
+
+def _requests(plan: Plan, pair: Sides) -> str:
+    if plan.owned is not None:
+        what = f"moves them to {pair.inactive}, {_counted(pair.inactive_groups, 'group')}"
+    else:
+        what = f"loads as many of {pair.inactive}, which has {pair.inactive_groups}, and moves them there"
+    return f"go to {pair.active}, {_counted(pair.active_groups, 'group')}; a release {what}"
 
 
 def _all_loads(found: Forecast) -> str:
@@ -82,15 +84,19 @@ def _all_loads(found: Forecast) -> str:
     return f"{found.loads}, {found.rounds} one after the other, {extra} than today"
 
 
-def _loads_of_pair(pair: Sides) -> str:
+def _loads_by_owner(pair: Sides) -> str:
     return f"0 by the release: the owner of {pair.inactive} loads its groups"
 
 
-def _way_back(pair: Sides) -> str:
-    return (
-        f"at once until the roles change, by abort; after that by a release of {pair.active} (start), while it has its"
-        " groups"
-    )
+def _way_back(plan: Plan, pair: Sides) -> str:
+    groups = _counted(_loads_afterwards(plan), "group")
+    needs = "while it has its groups" if plan.owned is not None else f"which loads {groups}"
+    return f"at once until the roles change, by abort; after that by a release of {pair.active} (start), {needs}"
+
+
+def _loads_afterwards(plan: Plan) -> int:
+    """Groups that the way back loads when the release of a pair is over."""
+    return 0 if plan.owned is not None else plan.replicas
 
 
 def _disrupts(found: Forecast) -> str:
@@ -108,7 +114,7 @@ def _left(plan: Plan) -> str:
         return ""
     rows = [part.row for part in plan.parts[here + 1 :]]
     loads, seconds = sum(row.loads for row in rows), sum(row.seconds for row in rows)
-    left = [_counted(loads, "load")] if plan.sides is None else []
+    left = [_counted(loads, "load")] if plan.owned is None else []
     left += [f"about {_time(seconds)}"] if plan.is_timed else []
     return f"; after it {', '.join(left)}" if rows else ""
 
@@ -135,8 +141,8 @@ def _takes_all(plan: Plan) -> str:
         approvals = f", and the time until step{'s' if len(found.approvals) > 1 else ''} {steps}" + (
             " are approved" if len(found.approvals) > 1 else " is approved"
         )
-    if plan.sides is not None:
-        return f"about {_time(found.seconds)} from when the groups of {plan.sides.inactive} are ready{approvals}"
+    if plan.owned is not None:
+        return f"about {_time(found.seconds)} from when the groups of {plan.owned.inactive} are ready{approvals}"
     if not plan.loads.seconds:
         waits = f" and {_time(found.seconds)}" if found.seconds else ""
         known = "how long a group loads is not known here (--load-time says it)"
@@ -168,10 +174,11 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
             _back(plan, row),
         )
     after = (str(plan.afterwards.get(name, 0)) for name in names)
-    yield ("after", str(plan.replicas), "0", "0", *after, "", "1.00", "", "1.00", "", "", "")
+    back = _counted(_loads_afterwards(plan), "load") if plan.sides is not None else ""
+    yield ("after", str(plan.replicas), "0", "0", *after, "", "1.00", "", "1.00", "", "", back)
 
 
-def _rows_of_pair(plan: Plan, pair: Sides) -> Iterator[tuple[str, ...]]:
+def _rows_by_owner(plan: Plan, pair: Sides) -> Iterator[tuple[str, ...]]:
     """Table columns: the ready groups of the inactive side that a step waits for, requests, and time."""
     yield ("STEP", "WAITS FOR", "SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST", "TAKES", "THEN", "WAY BACK")
     for part in plan.parts:
@@ -264,7 +271,7 @@ def value(plan: Plan) -> dict[str, Any]:
         "rollout": plan.rollout,
         "namespace": plan.namespace,
         "workload": plan.workload,
-        "pair": None if plan.sides is None else _sides(plan.sides),
+        "pair": None if plan.sides is None else _sides(plan, plan.sides),
         "replicas": plan.replicas,
         "size": plan.size,
         "style": plan.strategy.name if plan.strategy else None,
@@ -322,10 +329,11 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
     }
 
 
-def _sides(pair: Sides) -> Mapping[str, Any]:
+def _sides(plan: Plan, pair: Sides) -> Mapping[str, Any]:
     return {
         "active": {"name": pair.active, "groups": pair.active_groups},
         "inactive": {"name": pair.inactive, "groups": pair.inactive_groups},
+        "wayBackAfterwards": {"modelLoads": _loads_afterwards(plan)},
     }
 
 

@@ -141,13 +141,14 @@ def _plan(
             for each in workloads
             if each not in known
         ]
-    stated = [each for each in sources.given if each["metadata"]["name"] == workload and states_partition(each)]
-    if stated and not other:
-        told.append(
-            f"the manifest of LeaderWorkerSet {workload} states rollingUpdateConfiguration.partition, by which the"
-            " Rollout holds it: each apply lifts the hold until it is put back, and a group or two may restart; leave"
-            " it out"
-        )
+    held = workloads if not other or spec.scales_sides else []
+    told += [
+        f"the manifest of LeaderWorkerSet {each['metadata']['name']} states rollingUpdateConfiguration.partition, by"
+        " which the Rollout holds it: each apply lifts the hold until it is put back, and a group or two may restart;"
+        " leave it out"
+        for each in sources.given
+        if each["metadata"]["name"] in held and states_partition(each)
+    ]
     services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
     plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services, rate)
     return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))

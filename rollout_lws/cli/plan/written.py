@@ -42,13 +42,14 @@ _PATCH, _MADE = ("patch",), ("create", "patch", "delete")
 def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
     """Writes of a whole successful release from its beginning, without Events."""
     if d.paired:
-        return (*_own(d), *_weights(d))
+        return (*_own(d), *_sides(d), *_weights(d))
     return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
 
 
 def _own(d: Draft) -> Iterator[Planned]:
     name, group = d.o.rollout.metadata.name, d.keys.group
-    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until all is restored")
+    seeded = ", and the number of groups" if d.scales_sides and d.o.rollout.spec.replicas is None else ""
+    yield Planned(rollouts(group), name, _PATCH, f"its status, and a finalizer until all is restored{seeded}")
     yield Planned(batch_releases(group), name, _MADE, "the record of the release; gone at its end")
     stable = d.status.stable.template_hash if d.status.stable else ""
     new = "<hash>" if d.version.template_hash == stable else d.version.template_hash
@@ -101,6 +102,16 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
                 yield Planned(resource, written_name(spec, name), verbs, f"{weights}; {end}")
     for pool in filter(None, (names.stable_pool, names.canary_pool)):
         yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; restored")
+
+
+def _sides(d: Draft) -> Iterator[Planned]:
+    """What a pair's release writes of its workloads, if it scales them."""
+    if not d.scales_sides:
+        return
+    for each, what in ((d.o.stable, "0 at the end"), (d.o.canary, f"up to {d.replicas}")):
+        if each is not None:
+            why = f"its replicas, {what}; its hold, and the label of its role"
+            yield Planned(each.workload.resource, each.name, _PATCH, why)
 
 
 def _weights(d: Draft) -> Iterator[Planned]:

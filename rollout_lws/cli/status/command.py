@@ -23,7 +23,7 @@ from rollout_lws.cli.rollouts import (
     summary,
     words,
 )
-from rollout_lws.cli.sides import edited, is_settled, names_served, sides_of
+from rollout_lws.cli.sides import edited, is_active_edited, is_settled, names_served, scales_sides, sides_of
 from rollout_lws.cli.status.gate import (
     Goal,
     Pin,
@@ -35,6 +35,7 @@ from rollout_lws.cli.status.gate import (
     judge_id,
     not_seen,
     pin,
+    waits_on_active,
 )
 from rollout_lws.cli.view import moment, plain, sentences
 from rollout_lws.cli.watch.stream import follow, wait_out
@@ -129,7 +130,7 @@ class Gate:
             # The id in the status may be of a later release.
             return judge(rollout, self.goal, self._pinned)
         if self._pinned is None or not self._is_about(rollout):
-            workload = self._workload(rollout)
+            workload, active = self._workload(rollout)
             if self.release is not None:
                 verdict = judge_id(rollout, workload, self.rollouts.group, self.release, known=self._known)
                 if verdict is not None:
@@ -138,7 +139,7 @@ class Gate:
                 self._known |= self.release in (self._carried, id_of(rollout))
             if not self._is_about(rollout) and not self._is_of_pair(rollout, workload):
                 return None
-            self._pinned = pin(rollout, workload)
+            self._pinned = pin(rollout, workload, active)
         verdict = judge(rollout, self.goal, self._pinned, fail_on_capacity=self.fail_on_capacity)
         if verdict is not None and verdict.warns and self.release is not None:
             return Verdict(6, "superseded", f"release {self.release} is not the one that serves: {verdict.text}")
@@ -153,35 +154,43 @@ class Gate:
         if self._pinned is None or not_seen(rollout, self._pinned):
             what = "this version" if self.release is None else f"release {self.release}"
             return f"no controller has seen {what} yet; is one running?"
+        sides = sides_of(rollout)
+        if sides is not None and waits_on_active(rollout, self._pinned) and is_settled(rollout):
+            what = f"the version in the template of leaderworkerset/{sides.active}, the active side,"
+            return f"no controller has judged {what} yet; is one running?"
         return _line(rollout)
 
-    def _workload(self, rollout: Object) -> Object:
-        """The LWS; once the gate has begun, waits for a server that is busy or unreachable."""
+    def _workload(self, rollout: Object) -> tuple[Object, Object | None]:
+        """The LWS, and the active side of a pair whose releases scale it. Once the gate has begun, waits for a server
+        that is busy or unreachable.
+        """
         while True:
             try:
-                workload = self._fetched(rollout)
+                found = self._fetched(rollout)
             except (ApiError, Unreachable) as error:
                 if not self._begun or (self.deadline is not None and time.monotonic() >= self.deadline):
                     raise
                 wait_out(error, self.deadline)
             else:
                 self._begun = True
-                return workload
+                return found
 
-    def _fetched(self, rollout: Object) -> Object:
-        """The LWS whose version is waited for: of a pair the active side, if that is the one with the awaited id."""
-        sides = sides_of(rollout)
-        if sides is not None and sides.known and self.release is not None:
-            path = LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], sides.active)
-            active = self.transport.find(path)
-            if active is not None and id_on(active, self.rollouts.group) == self.release:
-                return active
-        return fetch_workload(self.transport, rollout)
+    def _fetched(self, rollout: Object) -> tuple[Object, Object | None]:
+        """The LWS whose version is waited for: of a pair the active side, if that is the one with the awaited id. Then
+        the active side of a pair whose releases scale it, None of others.
+        """
+        sides, active, scaled = sides_of(rollout), None, scales_sides(rollout)
+        if sides is not None and sides.known and (scaled or self.release is not None):
+            active = self.transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], sides.active))
+        held = active if scaled else None
+        if active is not None and self.release is not None and id_on(active, self.rollouts.group) == self.release:
+            return active, held
+        return fetch_workload(self.transport, rollout), held
 
     def _is_of_pair(self, rollout: Object, workload: Object) -> bool:
         """Whether a side of a pair at rest has the awaited id, which the status does not name then."""
         carried = id_on(workload, self.rollouts.group) == self.release
-        return carried and sides_of(rollout) is not None and is_settled(rollout)
+        return carried and sides_of(rollout) is not None and (is_settled(rollout) or is_active_edited(rollout))
 
     def _is_about(self, rollout: Object) -> bool:
         return self.release is None or id_of(rollout) == self.release

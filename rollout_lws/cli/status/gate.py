@@ -43,7 +43,7 @@ class Pin:
     """The version that a gate waits for: generations of Rollout and LWS, and hash of the LWS's templates, at its start.
 
     ``workload_uids`` are those of the LWS and of the LWS managed at that time, () when unknown. ``workload`` is the
-    LWS's name.
+    LWS's name. ``active_hash`` is that of the active side of a pair whose releases scale its workloads, "" of others.
     """
 
     rollout_generation: int
@@ -51,6 +51,7 @@ class Pin:
     template_hash: str
     workload_uids: tuple[str, ...] = ()
     workload: str = ""
+    active_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,10 @@ class Verdict:
     warns: bool = False
 
 
-def pin(rollout: Object, workload: Object) -> Pin:
+def pin(rollout: Object, workload: Object, active: Object | None = None) -> Pin:
+    """The pin of a gate that waits for the version of ``workload``. ``active``: the active side of a pair whose
+    releases scale its workloads.
+    """
     uid = str(workload["metadata"].get("uid") or "")
     return Pin(
         rollout["metadata"].get("generation", 0),
@@ -73,6 +77,7 @@ def pin(rollout: Object, workload: Object) -> Pin:
         version_hash(workload),
         (uid, _uid_in_care(rollout)) if uid else (),
         str(workload["metadata"].get("name") or ""),
+        version_hash(active) if active is not None else "",
     )
 
 
@@ -118,6 +123,11 @@ def has_taken_over(rollout: Object, pinned: Pin) -> bool:
     """Whether the pinned workload of a pair is the active side, so that its release is over but for the clean-up."""
     sides = sides_of(rollout)
     return sides is not None and sides.known and sides.active == pinned.workload
+
+
+def waits_on_active(rollout: Object, pinned: Pin) -> bool:
+    """Whether the template of a pair's active side had a version that does not serve: it is not released there."""
+    return pinned.active_hash not in ("", serving_hash(rollout))
 
 
 def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
@@ -195,7 +205,9 @@ def _undecided(name: str, rollout: Object) -> Verdict | None:
 def _taken_over(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
     """The verdict once the pinned workload of a pair has all requests; None until its release is cleaned up."""
     status = rollout["status"]
-    if (status.get("stable") or {}).get("templateHash") != pinned.template_hash:
+    if serving_hash(rollout) != pinned.template_hash:
+        if pinned.active_hash == pinned.template_hash:
+            return _under_way(name, rollout, goal)
         return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
     if status.get("phase") == "Progressing" and status.get("finalising"):
         return None
@@ -207,7 +219,7 @@ def _settled(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | N
     sides = sides_of(rollout)
     if rollout["status"].get("phase") == "Aborted":
         return _aborted(name, goal)
-    if sides is None or not is_settled(rollout):
+    if sides is None or not is_settled(rollout) or waits_on_active(rollout, pinned):
         return None
     found = _healthy(name, goal)
     if found.code or pinned.template_hash == serving_hash(rollout):

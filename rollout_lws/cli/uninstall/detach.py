@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
@@ -39,8 +39,8 @@ class Session:
 
 
 def detach(session: Session, each: Detachment) -> Detachment | None:
-    """None when the Rollout is gone and its LWS is not held. If the user declines to let a version roll, returns what
-    is left: only the LWS when that version was found after the Rollout was gone.
+    """None when the Rollout is gone and no LWS of it is held. If the user declines to let a version roll, returns what
+    is left: only an LWS when that version was found after the Rollout was gone.
 
     RolloutLwsError when no controller removes the finalizer in time.
     """
@@ -54,8 +54,7 @@ def detach(session: Session, each: Detachment) -> Detachment | None:
         agreed = each.roll.version
     if rollout is not None:
         _delete(session, each, rollout)
-    held = replace(each, rollout="")
-    return None if _open(session, held, agreed) else held
+    return next((held for held in each.held if not _open(session, held, agreed)), None)
 
 
 def _delete(session: Session, each: Detachment, rollout: Object) -> None:
@@ -133,7 +132,8 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
                 raise
             continue
         what = rolling(roll) if roll is not None else "nothing rolls"
-        session.tell(f"leaderworkerset/{each.workload} in namespace {each.namespace} has its own strategy back: {what}")
+        given = "has its own strategy back" if "annotations" in body["metadata"] else "is labelled no more"
+        session.tell(f"leaderworkerset/{each.workload} in namespace {each.namespace} {given}: {what}")
         return True
     raise RolloutLwsError(
         f"leaderworkerset/{each.workload} in namespace {each.namespace} changes all the time and stays held: run this"

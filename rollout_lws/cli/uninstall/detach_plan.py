@@ -13,10 +13,10 @@ from typing import Any
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
-from rollout_lws.cli.sides import sides_of
+from rollout_lws.cli.sides import scales_sides, sides_of
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import LWS_REVISION
-from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.reasons import Ending, Task
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
@@ -56,17 +56,26 @@ class Roll:
 class Detachment:
     """One Rollout to delete, with its LWS; ``rollout`` is "" for an LWS that a deleted Rollout has left held.
 
-    ``finalizer``: the Rollout needs a controller to go. ``outlook`` says what happens to the LWS before anything rolls.
-    ``roll`` is None when nothing starts to roll.
+    ``workload`` is of a pair the active side, and ``inactive`` the other one. ``finalizer``: the Rollout needs a
+    controller to go. ``outlook`` says what happens to the LWS before anything rolls. ``roll`` is None when nothing
+    starts to roll.
     """
 
     group: str
     namespace: str
     rollout: str
     workload: str
+    inactive: str = ""
     finalizer: bool = False
     outlook: str = ""
     roll: Roll | None = None
+
+    @property
+    def held(self) -> tuple[Detachment, ...]:
+        """Each LWS that the Rollout may leave held, on its own."""
+        return tuple(
+            replace(self, rollout="", workload=name, inactive="") for name in (self.workload, self.inactive) if name
+        )
 
 
 def detachments(
@@ -75,28 +84,54 @@ def detachments(
     """In deletion order, by namespace and name; ``workloads`` are all LWSs. Of several Rollouts for one LWS, those that
     do not hold it come first, or the next one would take it over. LWSs that are held without a Rollout come last.
     """
-    by_workload: dict[Place, list[Object]] = {}
-    for each in sorted(rollouts, key=_place):
-        by_workload.setdefault((_place(each)[0], _workload(each)), []).append(each)
+    sharing = _sharing(rollouts)
     found: list[Detachment] = []
-    for place, named in by_workload.items():
-        lws = workloads.get(place)
-        *others, holder = sorted(named, key=lambda each: _holds(each, lws, group))
-        said = f"leaderworkerset/{place[1]} is in the care of rollout/{holder['metadata']['name']}; nothing rolls"
-        found += [replace(_bare(group, each), outlook=said) for each in others]
-        found.append(_detachment(group, holder, lws, revisions))
-    orphans = (each for place, each in sorted(workloads.items()) if place not in by_workload)
+    for together in {id(each): each for each in sharing.values()}.values():
+        *others, holder = sorted(together, key=lambda each: _holds(each, workloads, group))
+        for each in others:
+            own = set(_places(each))
+            _, shared = min(own.intersection(_places(holder)) or own)
+            said = f"leaderworkerset/{shared} is in the care of rollout/{holder['metadata']['name']}; nothing rolls"
+            found.append(replace(_bare(group, each), outlook=said))
+        found.append(_detachment(group, holder, workloads, revisions))
+    orphans = (
+        each
+        for place, each in sorted(workloads.items())
+        if place not in sharing or _is_left(each, sharing[place], group)
+    )
     return (*found, *(made for each in orphans if (made := _orphan(group, each, revisions)) is not None))
 
 
+def _sharing(rollouts: Iterable[Object]) -> dict[Place, list[Object]]:
+    """By each LWS that a Rollout names, the Rollouts that name it, or another one that one of these names."""
+    found: dict[Place, list[Object]] = {}
+    for each in sorted(rollouts, key=_place):
+        near = {id(known): known for place in _places(each) if (known := found.get(place)) is not None}
+        together = [*(other for known in near.values() for other in known), each]
+        for other in together:
+            found |= dict.fromkeys(_places(other), together)
+    return found
+
+
+def _is_left(lws: Object, rollouts: Iterable[Object], group: str) -> bool:
+    """Whether an LWS of a pair was left held by a Rollout that is gone, and none of these has taken it over."""
+    mark = hold_record(typed(lws, LeaderWorkerSet), keys(group))
+    of_pairs = all(sides_of(each) is not None for each in rollouts)
+    return of_pairs and mark is not None and mark.by not in {each["metadata"]["uid"] for each in rollouts}
+
+
 def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
-    """Merge patch that removes our annotations from an LWS and restores the user's strategy; None when it has none."""
+    """Merge patch that removes our annotations and labels from an LWS and restores the user's strategy; None when it
+    has none.
+    """
     body: Object = give_back(lws, group) or {}
     kept = (group.original, group.held, group.aborted, group.release_hold)
     marks = [mark for mark in kept if mark in lws.metadata.annotations]
-    if not marks:
+    role = [group.side] if group.side in lws.metadata.labels else []
+    if not marks and not role:
         return None
-    return {**body, "metadata": {"annotations": dict.fromkeys(marks)}}
+    told = {"annotations": dict.fromkeys(marks), "labels": dict.fromkeys(role)}
+    return {**body, "metadata": {kind: keys for kind, keys in told.items() if keys}}
 
 
 def pending_roll(
@@ -133,10 +168,11 @@ def revision(obj: Object) -> str:
     return str((obj["metadata"].get("labels") or {}).get(LWS_REVISION) or "")
 
 
-def _detachment(group: str, rollout: Object, lws: Object | None, revisions: Revisions) -> Detachment:
+def _detachment(group: str, rollout: Object, workloads: Mapping[Place, Object], revisions: Revisions) -> Detachment:
     made, status = _bare(group, rollout), rollout.get("status") or {}
+    lws = workloads.get((made.namespace, made.workload))
     if sides_of(rollout) is not None:
-        return replace(made, outlook=_of_pair(rollout))
+        return _of_pair(made, rollout, lws, revisions)
     if lws is None:
         return replace(made, outlook=f"leaderworkerset/{made.workload} does not exist; nothing rolls")
     stable = status.get("stable") or {}
@@ -170,29 +206,43 @@ def _detachment(group: str, rollout: Object, lws: Object | None, revisions: Revi
     return replace(made, outlook="; ".join(said), roll=roll)
 
 
-def _of_pair(rollout: Object) -> str:
-    """What happens when the Rollout of a pair is deleted, whose workloads it has never written."""
-    sides, status = sides_of(rollout), rollout.get("status") or {}
-    assert sides is not None, "it is a pair"
-    said = []
-    if releasing(rollout) and status.get("stable"):
-        finished = (status.get("finalising") or {}).get("reason") in _FINISHED_FIRST
-        state = summary(rollout)["state"] or "on"
-        back = f"its release ({state}) goes back to leaderworkerset/{sides.active} first"
-        said.append("its hand-over is finished first" if finished else back)
-    both = f"leaderworkerset/{sides.active} and leaderworkerset/{sides.inactive} are left as they are"
-    return "; ".join([*said, f"{both}, and so are the weights of their route; nothing rolls"])
+def _of_pair(made: Detachment, rollout: Object, active: Object | None, revisions: Revisions) -> Detachment:
+    """What happens when the Rollout of a pair is deleted. ``active``: the workload of the active side."""
+    status, said, roll = rollout.get("status") or {}, [], None
+    goes_on = bool(releasing(rollout) and status.get("stable"))
+    if goes_on:
+        ending = status.get("finalising") or {}
+        # As the controller decides: it goes back until the roles have changed.
+        turned = (ending.get("reason"), ending.get("task")) == (Ending.SUCCESS.value, Task.CLEAN_UP.value)
+        back = f"its release ({summary(rollout)['state'] or 'on'}) goes back to leaderworkerset/{made.workload} first"
+        said.append(f"its hand-over to leaderworkerset/{made.workload} is finished first" if turned else back)
+    if not scales_sides(rollout):
+        both = f"leaderworkerset/{made.workload} and leaderworkerset/{made.inactive} are left as they are"
+        return replace(
+            made, outlook="; ".join([*said, f"{both}, and so are the weights of their route; nothing rolls"])
+        )
+    # What another Rollout has left held is foretold on its own.
+    if active is not None and not _is_left(active, (rollout,), made.group):
+        wanted, running = revisions(active)
+        runs = str((status.get("stable") or {}).get("templateHash") or "")
+        roll = pending_roll(active, made.group, runs=runs, wanted=wanted, running=() if goes_on else running)
+    kept = f"leaderworkerset/{made.workload} keeps its groups, and leaderworkerset/{made.inactive} has none"
+    said += [f"{kept}; the weights of their route stay", *([] if roll is not None else ["nothing rolls"])]
+    return replace(made, outlook="; ".join(said), roll=roll)
 
 
 def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
     """An LWS without a Rollout; None when it is not held, or is a canary, which a controller deletes."""
     own, meta = keys(group), lws["metadata"]
     marks = meta.get("annotations") or {}
-    if own.canary_leader_worker_set in (meta.get("labels") or {}) or not (own.original in marks or own.held in marks):
+    labels = meta.get("labels") or {}
+    held = own.original in marks or own.held in marks
+    if own.canary_leader_worker_set in labels or not (held or own.side in labels):
         return None
     wanted, running = revisions(lws)
     roll = pending_roll(lws, group, wanted=wanted, running=running)
-    said = [*_runs(lws, running[0] if len(set(running)) == 1 else ""), "a deleted Rollout has left it held"]
+    left = "held" if held else "labelled"
+    said = [*_runs(lws, running[0] if len(set(running)) == 1 else ""), f"a deleted Rollout has left it {left}"]
     outlook = "; ".join([*said, *([] if roll is not None else ["nothing rolls"])])
     return Detachment(group, meta["namespace"], "", meta["name"], outlook=outlook, roll=roll)
 
@@ -205,24 +255,32 @@ def _runs(lws: Object, revision: str) -> list[str]:
 
 
 def _bare(group: str, rollout: Object) -> Detachment:
-    meta = rollout["metadata"]
+    meta, sides = rollout["metadata"], sides_of(rollout)
     return Detachment(
         group,
         meta["namespace"],
         meta["name"],
-        _workload(rollout),
+        _workload(rollout) if sides is None else sides.active,
+        "" if sides is None else sides.inactive,
         finalizer=keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
     )
 
 
-def _holds(rollout: Object, lws: Object | None, group: str) -> tuple[bool, bool]:
-    """Sort key that puts last the Rollout which manages the LWS, else one that has our finalizer."""
-    mark = hold_record(typed(lws, LeaderWorkerSet), keys(group)) if lws is not None else None
-    meta = rollout["metadata"]
+def _holds(rollout: Object, workloads: Mapping[Place, Object], group: str) -> tuple[bool, bool]:
+    """Sort key that puts last the Rollout which manages an LWS, else one that has our finalizer."""
+    meta, near = rollout["metadata"], (workloads.get(place) for place in _places(rollout))
+    marks = (hold_record(typed(each, LeaderWorkerSet), keys(group)) for each in near if each is not None)
     return (
-        mark is not None and mark.by == meta["uid"],
+        any(mark is not None and mark.by == meta["uid"] for mark in marks),
         keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
     )
+
+
+def _places(rollout: Object) -> tuple[Place, ...]:
+    """The LWSs that a Rollout names."""
+    sides, namespace = sides_of(rollout), rollout["metadata"]["namespace"]
+    names = (_workload(rollout),) if sides is None else (sides.active, sides.inactive)
+    return tuple((namespace, name) for name in names)
 
 
 def _workload(rollout: Object) -> str:

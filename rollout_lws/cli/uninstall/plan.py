@@ -116,5 +116,7 @@ def rolling(roll: Roll) -> str:
 
 
 def keeping(each: Detachment) -> str:
-    """The command that prevents a roll."""
+    """What prevents a roll: of a pair only its owner edits templates."""
+    if each.inactive:
+        return f"{PUT_BACK} into leaderworkerset/{each.workload}"
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"

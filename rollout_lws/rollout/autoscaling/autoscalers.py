@@ -7,7 +7,7 @@ serving groups; a manager that resets it is named, but the release continues.
 
 from __future__ import annotations
 
-from rollout_lws.api import AutoscalersRecord, Phase, SummaryState
+from rollout_lws.api import AutoscalersRecord, Phase, SummaryState, rollouts
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.autoscaling import hpa_bounds
@@ -29,6 +29,9 @@ _ADVICE = (
 
 def watched(d: Draft) -> tuple[Resource, ...]:
     """The kind to watch while a version is pending, a release is in progress, or something may still be held."""
+    if d.scales_sides:
+        # At rest, too, the groups of both sides are written.
+        return (HORIZONTAL_POD_AUTOSCALERS,)
     if d.paired:
         # Their workloads are scaled by others, before, in and after a release.
         return ()
@@ -62,6 +65,23 @@ def cannot_hold(d: Draft) -> Refusal | None:
                 f"{_ref(live)} is written by ScaledObject {owner} of KEDA, which would undo a hold of it: pause it"
                 f" until the release is over (kubectl annotate scaledobject {owner} -n {namespace}"
                 f" autoscaling.keda.sh/paused=true), or let a HorizontalPodAutoscaler of your own scale the {d.kind}",
+                FieldRef("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
+            )
+    return None
+
+
+def scales_a_side(d: Draft) -> Refusal | None:
+    """Refuses an autoscaler of one workload of a pair whose groups a release counts."""
+    names = (d.name, d.other_name)
+    for live in d.o.autoscalers.objects:
+        scaled, owner = hpa_bounds.scaled_workload(live), hpa_bounds.scaled_object(live)
+        if scaled in names:
+            api, rollout = rollouts(d.keys.group), d.o.rollout.metadata.name
+            of = f", of ScaledObject {owner}," if owner else ""
+            return Refusal(
+                Reason.AUTOSCALER_PROBLEM,
+                f"{_ref(live)}{of} scales {d.kind} {scaled}, whose groups are the Rollout's to count: have it scale the"
+                f" Rollout, with scaleTargetRef {api.api_version}, {api.kind}, {rollout}",
                 FieldRef("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
             )
     return None

@@ -25,14 +25,16 @@ from typing import Any, assert_never
 
 import msgspec
 
-from rollout_lws.api import ConditionType, Phase, ScalingRecord, ScalingWait, WaitingReplicas
+from rollout_lws.api import ConditionType, Phase, ScalingRecord, ScalingWait, WaitingReplicas, rollouts
 from rollout_lws.api.base import with_fields
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.autoscaling.autoscalers import scales_a_side
 from rollout_lws.rollout.backoff import doubled
 from rollout_lws.rollout.decision import BestEffort, ReleaseEvent
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.state import Promoting
 from rollout_lws.rollout.write_conflicts import UNKNOWN_WRITER
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups
@@ -87,7 +89,7 @@ def scale(d: Draft) -> Draft | None:
     if not _may_scale(d):
         return None
     plan, workload = _plan(d), d.stable.workload
-    if plan.number == d.replicas or plan.due is not None:
+    if plan.number == _live(d) or plan.due is not None:
         # A release whose write is refused does not get to write its status.
         shown = _shown(d, plan) if d.o.refused is not None else d
         return shown if shown.status is not d.status else None
@@ -105,9 +107,30 @@ def scale(d: Draft) -> Draft | None:
     return d.set(scaling=record).write_if_possible((BestEffort(patch, _event(d, plan)),))
 
 
+def seed(d: Draft) -> Draft | None:
+    """A pair whose workloads a release scales has a number of its own, so that it stays when the roles change: the
+    active side's, if none was given; None if there is nothing to do.
+    """
+    if not d.scales_sides or d.o.rollout.spec.replicas is not None:
+        return None
+    meta, known = d.o.rollout.metadata, d.status.scaling
+    # What a person has just scaled a side to is no number of the Rollout's.
+    count = (known.replicas if known is not None else None) or _live(d)
+    body = {"spec": {"replicas": count}}
+    why = f"{d.called} has so many groups"
+    patch = Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, why, meta.resource_version)
+    # The response to this patch triggers the reconcile that writes the status, with the new resourceVersion.
+    return d.write((patch,)).but(persist=Persist.NOT)
+
+
+def _live(d: Draft) -> int:
+    """The number that the workload has; of a pair the active side."""
+    return d.stable.workload.replicas
+
+
 def follow(d: Draft) -> Draft:
     """Tells in the status what was asked and what waits; without ``spec.replicas`` nothing."""
-    if d.o.rollout.spec.replicas is None or d.paired:
+    if d.o.rollout.spec.replicas is None or (d.paired and not d.scales_sides):
         return forget(d)
     if d.o.stable is None or not d.adopted:
         return d
@@ -127,7 +150,8 @@ def selector(d: Draft) -> str:
     them by what one may have gets the number of groups that the load needs, however it is shared.
     """
     labels, workload = d.labels, d.stable.workload
-    names = f"{labels.workload} in ({canary_name(workload)},{workload.metadata.name})"
+    both = (d.other_name, d.name) if d.paired else (canary_name(workload), workload.metadata.name)
+    names = f"{labels.workload} in ({','.join(both)})"
     return names if labels.leader is None else f"{labels.leaders},{names}"
 
 
@@ -141,17 +165,31 @@ def told(d: Draft) -> Told:
 def _may_scale(d: Draft) -> bool:
     rollout = d.o.rollout
     if (
-        d.paired
+        (d.paired and not d.scales_sides)
         or rollout.spec.replicas is None
         or rollout.metadata.deletion_timestamp is not None
         or rollout.spec.disabled
     ):
         return False
-    return d.o.stable is not None and d.adopted and not d.stable.workload.metadata.terminating
+    if d.o.stable is None or not d.adopted or d.stable.workload.metadata.terminating:
+        return False
+    return not d.scales_sides or _may_scale_active(d)
+
+
+def _may_scale_active(d: Draft) -> bool:
+    """False while an autoscaler scales a side, or may do, since what it asks for counts until it scales the Rollout;
+    and from when the other side has all requests, since the groups of this one go.
+    """
+    autoscalers = d.o.autoscalers
+    if scales_a_side(d) is not None or not (autoscalers.synced or autoscalers.trouble):
+        return False
+    record = d.status.traffic
+    wanted = record.desired.weight if record is not None and record.desired is not None else 0
+    return not (isinstance(d.state, Promoting) and wanted == 100)
 
 
 def _shown(d: Draft, plan: _Plan) -> Draft:
-    return d.set(replicas=d.replicas, selector=selector(d), scaling=plan.record)
+    return d.set(replicas=_live(d), selector=selector(d), scaling=plan.record)
 
 
 # What to ask
@@ -163,22 +201,23 @@ def _plan(d: Draft) -> _Plan:
     """
     wanted, before = d.o.rollout.spec.replicas, _record(d)
     assert wanted is not None
-    standing = before.replicas if before.seen and before.replicas is not None else d.replicas
+    standing = before.replicas if before.seen and before.replicas is not None else _live(d)
     waiting = _waiting(d, before, wanted, standing)
     number = wanted if waiting is None else _kept(d, wanted, standing)
     record = with_fields(before, waiting=waiting)
     unsafe = _unsafe(d, before, number)
     if unsafe is not None or (waiting is not None and number != standing):
         # Nothing was asked for: what was is due as soon as it is safe.
-        return _Plan(d.replicas, record, unsafe)
+        return _Plan(_live(d), record, unsafe)
     if record.replicas != number:
         record = with_fields(record, replicas=number, seen=None, tries=None, tried_at=None)
-    if number == d.replicas:
+    if number == _live(d):
         return _Plan(number, _seen(d, record))
     last, tries = record.tried_at, record.tries or 0
     if last is None or last + timedelta(seconds=FORGOTTEN_SECONDS) <= d.now:
         return _Plan(number, record)
-    wait = doubled(FIRST_WAIT_SECONDS, tries - 1, LONGEST_WAIT_SECONDS)
+    # Groups of a pair that serve go, or load for nothing, until its number is back.
+    wait = FIRST_WAIT_SECONDS if d.scales_sides else doubled(FIRST_WAIT_SECONDS, tries - 1, LONGEST_WAIT_SECONDS)
     return _Plan(number, record, None, tries, d.yet_to_come(last, wait))
 
 
@@ -197,11 +236,14 @@ def _seen(d: Draft, record: ScalingRecord) -> ScalingRecord:
 
 def _waiting(d: Draft, before: ScalingRecord, wanted: int, standing: int) -> WaitingReplicas | None:
     """The wanted number, if it waits."""
-    if wanted == standing == d.replicas:
+    if wanted == standing == _live(d):
         return None
-    if wanted == 0 and d.pending:
+    if wanted == 0 and d.own_pending:
         return WaitingReplicas(replicas=wanted, waits_for=ScalingWait.NOTHING_PENDING)
-    takes = wanted < max(standing, d.replicas)
+    if wanted == 0 and d.paired and d.status.phase == Phase.PROGRESSING:
+        # Requests move to groups of the other side, which are as many.
+        return WaitingReplicas(replicas=wanted, waits_for=ScalingWait.RELEASE_END)
+    takes = wanted < max(standing, _live(d))
     if not _in_release(d) or not (takes or (d.capacity.pins_replicas and wanted != standing)):
         return None
     # KEDA removes its autoscaler when it is paused: it has asked all the same.
@@ -227,16 +269,16 @@ def _kept(d: Draft, wanted: int, standing: int) -> int:
     still there, which no status can feign; one that it has raised stays.
     """
     there = max((group.ordinal + 1 for group in groups(d.stable)), default=0)
-    return max(d.replicas, min(standing, max(wanted, there)))
+    return max(_live(d), min(standing, max(wanted, there)))
 
 
 def _unsafe(d: Draft, before: ScalingRecord, number: int) -> _Unsafe | None:
     """Why the workload must keep the number that it has, whatever it is asked for."""
-    if number > d.replicas == 0 and not d.stable.leaders:
+    if number > _live(d) == 0 and not d.stable.leaders:
         stable, served = d.status.stable, before.version
-        if d.pending or (served is not None and stable is not None and served != stable.template_hash):
+        if d.own_pending or (served is not None and stable is not None and served != stable.template_hash):
             return _Unsafe.PENDING_VERSION
-    if 0 < number < d.replicas:
+    if 0 < number < _live(d):
         ready = [group.ordinal for group in groups(d.stable) if group.ready_since is not None]
         if ready and min(ready) >= number:
             return _Unsafe.LAST_SERVING
@@ -249,11 +291,11 @@ def _unsafe(d: Draft, before: ScalingRecord, number: int) -> _Unsafe | None:
 def _event(d: Draft, plan: _Plan) -> ReleaseEvent:
     if plan.record.seen:
         note = (
-            f"{_writer(d) or UNKNOWN_WRITER} set spec.replicas of {d.called} to {d.replicas}, for which this Rollout"
+            f"{_writer(d) or UNKNOWN_WRITER} set spec.replicas of {d.called} to {_live(d)}, for which this Rollout"
             f" asks for {plan.number}; it was put back: scale the Rollout instead"
         )
         return ReleaseEvent(EventReason.REPLICAS_RESET.value, note, "Warning")
-    note = f"spec.replicas of {d.called} was set to {plan.number} instead of {d.replicas}"
+    note = f"spec.replicas of {d.called} was set to {plan.number} instead of {_live(d)}"
     return ReleaseEvent(EventReason.SCALED.value, note)
 
 
@@ -261,10 +303,10 @@ def _told(d: Draft, plan: _Plan) -> Told:
     text = _unsafe_words(d, plan.unsafe) or _waiting_words(d, plan.record.waiting)
     if text:
         return Told(text)
-    if plan.number == d.replicas or plan.tries < SAID_FROM:
+    if plan.number == _live(d) or plan.tries < SAID_FROM:
         return Told("")
     # Without the count, which would cost a write of the status for each try.
-    return Told(f"{d.called} has {d.replicas} replicas, and {plan.number} does not stay: {_why(d, plan)}", True)
+    return Told(f"{d.called} has {_live(d)} replicas, and {plan.number} does not stay: {_why(d, plan)}", True)
 
 
 def _unsafe_words(d: Draft, unsafe: _Unsafe | None) -> str:
@@ -278,7 +320,7 @@ def _unsafe_words(d: Draft, unsafe: _Unsafe | None) -> str:
             )
         case _Unsafe.LAST_SERVING:
             return (
-                f"{d.called} stays at {d.replicas} replicas until a group that spec.replicas"
+                f"{d.called} stays at {_live(d)} replicas until a group that spec.replicas"
                 f" {d.o.rollout.spec.replicas} keeps is ready: all that serve would go"
             )
         case unknown:
@@ -292,6 +334,8 @@ def _waiting_words(d: Draft, waiting: WaitingReplicas | None) -> str:
         case None:
             return ""
         case ScalingWait.RELEASE_END:
+            if waiting.replicas == 0 and d.paired:
+                return "spec.replicas 0 waits for the end of the release"
             why = "since an autoscaler may have asked for it"
             if not d.o.autoscalers.synced:
                 trouble = d.o.autoscalers.trouble or "they are being listed"

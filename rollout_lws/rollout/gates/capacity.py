@@ -7,7 +7,7 @@ the progress deadline has passed.
 from __future__ import annotations
 
 from rollout_lws.api import StepRecord, StepState, SummaryState
-from rollout_lws.capacity.batches import Batch, batch, wanted_groups
+from rollout_lws.capacity.batches import Batch, batch
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting, aborts
 from rollout_lws.rollout.groups.crash_loops import churning, quiet_at
@@ -33,7 +33,7 @@ def step_batch(d: Draft) -> Batch:
     """The state of the current step's groups."""
     # A plan shortened while paused applies only after resuming.
     index = max(1, min(d.sub.current_step_index, len(d.strategy.steps)))
-    wanted = wanted_groups(d.strategy, index, d.replicas)
+    wanted = d.wanted(index)
     return batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 
 
@@ -60,9 +60,10 @@ def _loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
     failure = _failure(d, step, capacity)
     if failure is None or not aborts(d):
         # A release that rolls back starts nothing new.
-        d = record_window(d.take(result), result)
         if step.routed is None:
+            # First, since a write of groups that is refused ends the pass.
             d, _ = route.keep(d)
+        d = record_window(d.take(result), result)
     if failure is not None:
         return d, failure
     if result.preparing:

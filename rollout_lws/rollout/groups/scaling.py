@@ -14,7 +14,10 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import words_of
 from rollout_lws.rollout.groups.evictions import record_updated
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
+from rollout_lws.rollout.state import Promoting
 from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.hold import hold
+from rollout_lws.workload.revisions import is_empty
 
 #: Partition windows per group in one step or promotion: the first, and three more if it came back old.
 WINDOWS_A_GROUP = 4
@@ -31,14 +34,14 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
     reaches those that are about to go. ``waits``: why no further group may be updated in place, "" if one may.
     """
     record = d.o.batch_release
-    if record is None:
+    if record is None and not (d.paired and isinstance(d.state, Promoting)):
         # This pass creates the BatchRelease first.
         return CapacityResult()
     # Kueue's earlier evictions must be known first, or they would count against the new version.
     unlisted = waits_for_workloads(d) if d.capacity.steps_open_windows else None
     waits = unlisted.message if unlisted is not None else waits
     resource = batch_releases(d.keys.group)
-    stable, patch = d.status.stable, d.strategy.metadata_patch
+    stable, canary, patch = d.status.stable, d.o.canary, d.strategy.metadata_patch
     result = d.capacity.scale(
         Scaling(
             wanted=wanted,
@@ -48,10 +51,12 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
             new_revision=d.sub.new_revision,
             may_open=not (waits or worn(d)),
             waits=waits,
-            canary=d.o.canary,
+            canary=canary,
             remains=d.o.remains,
-            owner=owner_reference(record, resource.kind, resource.api_version),
+            owner=owner_reference(record, resource.kind, resource.api_version) if record is not None else {},
             metadata_patch=patch.to_json_dict() if patch else None,
+            empty=canary is not None and is_empty(canary),
+            hold=hold(canary.workload, d.keys, d.uid, counted=True) if canary is not None and d.paired else None,
         )
     )
     moments = (result.wake_at, unlisted.until if unlisted is not None else None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.claims import kept
@@ -30,7 +29,7 @@ def told_of_surge(d: Draft) -> Draft:
     if d.o.rollout.spec.strategy.style is None or not d.capacity.surges:
         return d
     meta, steps = d.stable.workload.metadata, len(d.strategy.steps)
-    made = wanted_groups(d.strategy, max(1, min(d.sub.current_step_index, steps)), d.replicas)
+    made = d.wanted(max(1, min(d.sub.current_step_index, steps)))
     stay, groups = kept(d.version, by_scaling=True), range(d.replicas, d.replicas + made)
     count = stay.count(made)
     names = [*islice(stay.of(meta.name, groups), _NAMED if count <= _NAMED else _FIRST)]

@@ -128,10 +128,15 @@ def _in_steps(d: Draft) -> bool:
     return isinstance(d.state, InSteps) and d.o.stable is not None
 
 
+def _is_not_held(d: Draft) -> bool:
+    """True if groups of the release may roll by themselves; a pair's release goes on in the other workload."""
+    return d.hold is HoldState.RELEASED and not d.paired
+
+
 def _approve(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
     if not _in_steps(d):
         return d, Refused("no release waits for approval")
-    if d.hold is HoldState.RELEASED:
+    if _is_not_held(d):
         return d, _rolls_by_itself(d)
     if d.status.step is None or d.status.step.paused_at is None:
         return d, Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
@@ -144,7 +149,7 @@ def _jump(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     count = len(style.steps) if style else 0
     if not _in_steps(d):
         return d, Refused("no release is in its steps")
-    if d.hold is HoldState.RELEASED:
+    if _is_not_held(d):
         return d, _rolls_by_itself(d)
     if request.to_step is None or not 1 <= request.to_step <= count:
         return d, Refused(f"toStep must be a number from 1 to {count}")
@@ -197,7 +202,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         return d, Refused("the release is going back already")
     if d.replicas == 0 and not d.paired:
         return d, Refused(f"the {d.kind} has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
-    if d.hold is HoldState.RELEASED:
+    if _is_not_held(d):
         return d, _rolls_by_itself(d)
     return d.but(intent=Abort(_why(request))), Handled.DONE
 
@@ -282,14 +287,14 @@ def _skip_gate(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
 def _promote_full(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
     if not _in_steps(d):
         return d, Refused("no release is in its steps")
-    if d.hold is HoldState.RELEASED:
+    if _is_not_held(d):
         return d, _rolls_by_itself(d)
     # The step machine carries it out once the batch is ready, and records it then.
     return d.but(intent=Advance.PROMOTE_FULL), Handled.LATER
 
 
 def _pause(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
-    if d.hold is HoldState.RELEASED and d.status.phase == Phase.PROGRESSING:
+    if _is_not_held(d) and d.status.phase == Phase.PROGRESSING:
         return d, _rolls_by_itself(d)
     return d.set(paused=True), Handled.DONE
 

@@ -92,41 +92,44 @@ def adopt(d: Draft) -> Draft:
         return d
     # Adoption is no precondition: groups that roll natively need their traffic too. A route of another LWS that refuses
     # writes does not keep this LWS from being held.
-    d = orphaned_annotations.take_back_last(d)
+    d, running = running_version(orphaned_annotations.take_back_last(d))
+    return _adopted(d, *running) if running is not None else d
+
+
+def running_version(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:
+    """The version that all groups of the stable LWS run, and its revision; None, with a verdict, if they run several,
+    or that is not known yet.
+    """
     lws = d.stable.workload
     if not observed(d.stable):
-        return waits_for_lws(d, SummaryState.ADOPTING)
+        return waits_for_lws(d, SummaryState.ADOPTING, d.stable), None
     if lws.replicas == 0:
         if not is_empty(d.stable):
-            return waits_for_empty(d, SummaryState.ADOPTING)
-        return _adopted(d, d.version, target_revision(d.stable))
+            return waits_for_empty(d, SummaryState.ADOPTING), None
+        return d, (d.own_version, target_revision(d.stable))
     current = current_revision(d.stable)
     mixed = not _has_one_version(d)
     held = lws.strategy.partition >= HOLD and hold_record(lws, d.keys) is not None
     if not mixed and set_is_settled(d.stable):
-        return _adopted(d, d.version, current)
+        return d, (d.own_version, current)
     if not mixed and held:
         own = lws_revision(d.stable, current)
         version = recorded_version(own) if own else None
-        if version is None:
-            return d.stalled(
-                Reason.REVISION_MISSING,
-                f"{d.called} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
-                f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
-            )
-        return _adopted(d, version, current)
-    if lws.strategy.partition > 0:
-        return d.stalled(
-            Reason.PARTITION_IN_USE,
-            f"{d.called} runs several versions because of its partition"
-            f" {lws.strategy.partition}: set it to 0 to let the new version"
-            f" roll, or restore the old template; the {d.kind} is adopted once it has one version",
+        if version is not None:
+            return d, (version, current)
+        told = (
+            f"{d.called} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
+            f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll"
         )
-    return d.reconciling(
-        Reason.NATIVE_ROLLOUT,
-        SummaryState.ADOPTING,
-        f"waiting until {d.called} has finished its own rolling update",
-    )
+        return d.stalled(Reason.REVISION_MISSING, told), None
+    if lws.strategy.partition > 0:
+        told = (
+            f"{d.called} runs several versions because of its partition {lws.strategy.partition}: set it to 0 to let"
+            f" the new version roll, or restore the old template; the {d.kind} is adopted once it has one version"
+        )
+        return d.stalled(Reason.PARTITION_IN_USE, told), None
+    told = f"waiting until {d.called} has finished its own rolling update"
+    return d.reconciling(Reason.NATIVE_ROLLOUT, SummaryState.ADOPTING, told), None
 
 
 def _has_one_version(d: Draft) -> bool:
@@ -243,7 +246,7 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
 
 def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
     """Holds the LWS, if it is not held, with ``surge`` surge groups; conditional on its resourceVersion."""
-    body, meta = hold(d.stable.workload, d.keys, d.uid, surge), d.stable.workload.metadata
+    body, meta = wanted_hold(d, surge), d.stable.workload.metadata
     if d.keys.held in meta.annotations:
         # The annotation of an earlier detach about the pending version is outdated.
         marks = (body or {}).get("metadata", {}).get("annotations", {})
@@ -251,6 +254,11 @@ def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
     if body is not None:
         d = d.write((Patch(d.resource, meta.namespace, meta.name, body, reason, meta.resource_version),))
     return d
+
+
+def wanted_hold(d: Draft, surge: int = 0) -> dict[str, Any] | None:
+    """Merge patch that holds the LWS, with ``surge`` surge groups; None if it is held."""
+    return hold(d.stable.workload, d.keys, d.uid, surge, counted=d.scales_sides)
 
 
 def waits_for_lws(d: Draft, state: SummaryState, waited: Facts | None = None) -> Draft:

@@ -24,6 +24,8 @@ from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import give_back, hold_record
 from rollout_lws.workload.revisions import current_revision, target_revision
 
@@ -81,8 +83,8 @@ def leave(d: Draft, ending: Ending) -> Draft:
     d, given_back = autoscalers.restore(d)
     if not given_back:
         return _leaving(d, ending, autoscalers.waits_for(d))
-    if d.o.stable is not None:
-        d = _give_back(d)
+    for each in (d.o.stable, d.o.canary if d.scales_sides else None):
+        d = _give_back(d, each) if each is not None else d
     return _gone(d, ending)
 
 
@@ -122,34 +124,52 @@ def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
     return d.reconciling(reason, SummaryState.TERMINATING, told)
 
 
-def _give_back(d: Draft) -> Draft:
-    lws = d.stable.workload
+def _give_back(d: Draft, facts: Facts) -> Draft:
+    lws = facts.workload
     mark = hold_record(lws, d.keys)
-    if mark is None or mark.by != d.uid:
-        return d
-    waits = d.pending if d.adopted else current_revision(d.stable) != target_revision(d.stable)
+    # The mark of a side may be that of a Rollout of the pair that is gone.
+    if mark is None or (mark.by != d.uid and not d.scales_sides):
+        return _unlabel(d, facts)
+    if facts is d.o.stable:
+        waits = d.own_pending if d.adopted else current_revision(facts) != target_revision(facts)
+    else:
+        waits = lws.replicas > 0 and current_revision(facts) != target_revision(facts)
     if not waits:
         # The aborted version matters only to a Rollout that releases the LWS, and there is none now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
-        d = d.event(EventReason.DETACHED, f"{d.called} has its own strategy back", about=d.kind)
+        d = d.event(EventReason.DETACHED, f"{facts.called} has its own strategy back", about=d.kind)
     else:
         text = (
-            f"the version in the template of {d.called} is not running: its groups"
-            f" {_where_they_stay(d)}. To let it roll at once, set"
+            f"the version in the template of {facts.called} is not running: its groups"
+            f" {_where_they_stay(d, facts)}. To let it roll at once, set"
             " spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
             f" Rollout name this {d.kind}"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
         d = d.event(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
+    if body is not None and d.keys.side in lws.metadata.labels:
+        body["metadata"]["labels"] = {d.keys.side: None}
     if body is not None:
         meta = lws.metadata
-        d = d.write((Patch(d.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+        d = d.write((Patch(lws.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
     return d
 
 
-def _where_they_stay(d: Draft) -> str:
-    revision = d.stable_revision if d.adopted else current_revision(d.stable)
-    others = [group for group in partition_update(d).regular if group.revision != revision]
+def _unlabel(d: Draft, facts: Facts) -> Draft:
+    """Takes the label of a side that is not held."""
+    meta = facts.workload.metadata
+    if d.keys.side not in meta.labels:
+        return d
+    body = {"metadata": {"labels": {d.keys.side: None}}}
+    resource = facts.workload.resource
+    return d.write((Patch(resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+
+
+def _where_they_stay(d: Draft, facts: Facts) -> str:
+    revision = d.stable_revision if facts is d.o.stable and d.adopted else current_revision(facts)
+    others = [
+        group for group in groups(facts) if 0 <= group.ordinal < facts.workload.replicas and group.revision != revision
+    ]
     if not others:
         return f"stay at revision {revision}"
     return f"restart with revision {revision}, and group {named(others)} carries another one until then"

@@ -5,6 +5,7 @@ Each task is idempotent; ``status.finalising`` records the current one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
@@ -16,6 +17,7 @@ from rollout_lws.rollout.groups import volume_claims
 from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
 from rollout_lws.rollout.history import record_outcome
 from rollout_lws.rollout.lifecycle import handing_over, idle
+from rollout_lws.rollout.lifecycle.parking import park
 from rollout_lws.rollout.lifecycle.promote import promote
 from rollout_lws.rollout.lifecycle.rollback import roll_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
@@ -68,7 +70,7 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}", goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
     # The sides of a pair have changed their roles by then, and the requests are where they stay.
-    stay = d.paired and ending is Ending.SUCCESS and sides.have_turned(d)
+    stay = d.paired and ending is Ending.SUCCESS and (sides.have_turned(d) or sides.only_new_serves(d))
     # And a Rollout that leaves waits for no side: its weights are where they are served.
     stay = stay or (ending in (Ending.DELETED, Ending.DISABLED) and sides.only_new_serves(d))
     d, emptied = (d, Routed(True)) if stay else route.withdraw(d)
@@ -83,11 +85,10 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     d = volume_claims.told_of_canary(d)
-    result = remove(d.made, d.keys)
-    d = d.take(result)
+    d, gone = _without_groups(d)
     record = d.o.batch_release
-    unreached = restored = Routed(False, result.message)
-    if result.done:
+    unreached = restored = gone
+    if gone.done:
         d, unreached = selector_pinning.await_unreached(d)
         d, restored = _restored(d) if unreached.done else (route.stay_pinned(d), unreached)
     if unreached.done and record is not None:
@@ -104,6 +105,18 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(Reason.POD_STUCK_TERMINATING, told)
         return d.reconciling(Reason.CLEANING_UP, state, told)
     return _end(d, ending)
+
+
+def _without_groups(d: Draft) -> tuple[Draft, Routed]:
+    """Takes the groups that the release has made, which get no requests any more; of a pair those of the inactive side
+    go, unless only they serve. The route says first who does.
+    """
+    if d.paired:
+        d, rested = _restored(d)
+        d, parked = park(d, ends=True) if rested.done else (d, rested)
+        return d, replace(parked, done=parked.done or parked.refused)
+    result = remove(d.made, d.keys)
+    return d.take(result), Routed(result.done, result.message)
 
 
 def _restored(d: Draft) -> tuple[Draft, Routed]:

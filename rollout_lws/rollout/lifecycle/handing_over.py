@@ -9,15 +9,20 @@ from rollout_lws.api import FinalisingStep, StableRecord, SummaryState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.gates.base import Failed, aborts
+from rollout_lws.rollout.gates.capacity import WHEN_READY
 from rollout_lws.rollout.gates.telling import waits
-from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
+from rollout_lws.rollout.groups.crash_loops import remember_leaders
+from rollout_lws.rollout.groups.health import deadline_passed, keep_clock, loading_words, waits_for_capacity
+from rollout_lws.rollout.groups.scaling import scale_new
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.lifecycle import actions
-from rollout_lws.rollout.lifecycle.finalize_common import turned_round
+from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, turned_round
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, sides
 from rollout_lws.rollout.routing.drains import Leaving, drained
+from rollout_lws.rollout.routing.serving import groups_for_all
+from rollout_lws.rollout.routing.weights import weight_of
 from rollout_lws.rollout.state import CleaningUp, Promoting
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.revisions import target_revision
@@ -64,6 +69,10 @@ def hand_over(d: Draft) -> Draft:
         return record_ending(d, *turned).enter(CleaningUp(turned[0]))
     if failure is not None and not d.paused:
         return _stops(d, failure)
+    d, growing = _grows(d)
+    if growing:
+        d, _ = route.keep(d)
+        return _loads(d, growing)
     d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_NEW)
     # Without a record the weights are set all the same, and drained from now on.
     d, routed = route.route(d, len(d.strategy.steps))
@@ -84,6 +93,21 @@ def hand_over(d: Draft) -> Draft:
     )
 
 
+def _grows(d: Draft) -> tuple[Draft, str]:
+    """What the hand-over waits for before the new side gets all requests, where a release scales it: R ready groups."""
+    canary = d.o.canary
+    if not d.scales_sides or canary is None or d.paused:
+        return d, ""
+    d = remember_leaders(d, canary, d.new_revision, d.replicas)
+    result = scale_new(d, d.replicas)
+    d = d.take(result)
+    has_all = weight_of(d.status.traffic.applied if d.status.traffic is not None else None) == 100
+    if result.done and (has_all or d.canary_ready >= groups_for_all(d)):
+        return d, ""
+    ready = f"{d.canary_ready} of {d.replicas} groups of {canary.name} ready{loading_words(d)}"
+    return d, result.message or ready
+
+
 def _stops(d: Draft, failure: Failed) -> Draft:
     d, _ = route.keep(d)
     return waits(d, failure, "hand-over")
@@ -98,6 +122,16 @@ def _not_routed(d: Draft, message: str) -> Draft:
     return d.reconciling(Reason.ROUTING, SummaryState.PROMOTING, message)
 
 
+def _loads(d: Draft, message: str) -> Draft:
+    d = keep_time(d)
+    passed, capacity = overdue(d), waits_for_capacity(d)
+    if passed is not None:
+        return d.stalled(passed[0], f"hand-over: {passed[1].rstrip('.')}; {WHEN_READY}", goes_on=True)
+    if capacity is not None:
+        return d.reconciling(*capacity)
+    return d.reconciling(Reason.LOADING, SummaryState.PROMOTING, message)
+
+
 def _became_stable(d: Draft) -> Draft:
     """Records the side that is active by now."""
     workload, revision = d.stable.workload, target_revision(d.stable)
@@ -105,8 +139,11 @@ def _became_stable(d: Draft) -> Draft:
     record = StableRecord(
         template_hash=workload.version.template_hash, revision=revision, workload_uid=workload.metadata.uid
     )
-    # A version that was applied to the other side meanwhile is not on record, so that its release begins.
+    # A version that was applied to the other side meanwhile is not on record, so that its release begins; unless it
+    # was held there, and told so.
     inactive = before.template_hash if before is not None else None
+    if d.scales_sides and d.o.canary is not None:
+        inactive = d.o.canary.workload.version.template_hash
     d = d.set(stable=record, active=d.name, inactive_hash=inactive)
     d = store_version(d, workload.version, revision)
     d = d.set_sub(new_revision=revision, stable_revision=revision).enter(CleaningUp(Ending.SUCCESS))

@@ -14,7 +14,7 @@ from rollout_lws.api import HoldConflict, Phase, SummaryState
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import write_conflicts
 from rollout_lws.rollout.draft import Draft, HoldState
-from rollout_lws.rollout.lifecycle.adoption import write_hold
+from rollout_lws.rollout.lifecycle.adoption import wanted_hold, write_hold
 from rollout_lws.rollout.lifecycle.native_rollout import is_rolling, past_stable, rolling_words
 from rollout_lws.rollout.preflight import unsafe_pending
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -23,7 +23,6 @@ from rollout_lws.workload.hold import (
     HOLD,
     foreign_members,
     give_back,
-    hold,
     hold_record,
     is_held,
     standing_surge,
@@ -53,11 +52,11 @@ def keep_hold(d: Draft) -> Draft:
     conflicts = write_conflicts.on_file(d.status.hold_conflicts, d.now)
     if write_conflicts.is_left(conflicts):
         d = _left(d, conflicts)
-    elif write_conflicts.answers(conflicts, d.now, d.version.template_hash) >= write_conflicts.MOST_ANSWERS:
+    elif write_conflicts.answers(conflicts, d.now, d.own_version.template_hash) >= write_conflicts.MOST_ANSWERS:
         d = _leave(d, conflicts)
     else:
         manager = writer_of_strategy(lws)
-        conflict = HoldConflict(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
+        conflict = HoldConflict(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.own_version.template_hash)
         d = _file(d, (*conflicts, conflict))
         d = _put_back(d, f"{manager} had reset the hold")
         d = d.event(
@@ -95,7 +94,7 @@ def _follow(d: Draft) -> Draft:
         d = d.confirm_leader_set(f"no roll of the {d.kind}'s own has begun")
     d = d.set(hold_released_at=None)
     # The surge of a strategy edited during a release would add groups of the old version, or remove serving ones.
-    if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+    if (closed or returns or not has_windows(d)) and wanted_hold(d, _surge(d)) is not None:
         d = _put_back(d, "put the hold back")
     conflicts = d.status.hold_conflicts
     if (
@@ -111,7 +110,7 @@ def _follow(d: Draft) -> Draft:
 def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """Backs off: a tool answers each restore with a reset, so its reset stays."""
     manager = writer_of_strategy(d.stable.workload)
-    d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
+    d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.own_version.template_hash)))
     d = d.but(hold=HoldState.RELEASED).event(
         EventReason.HOLD_CONFLICT,
         f"{manager} resets the hold of {d.called} within seconds each time that it is put back: it is left"
@@ -128,8 +127,8 @@ def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     last = conflicts[-1]
     if d.status.stable is None or last.at is None:
         return d.but(hold=HoldState.RELEASED)
-    if d.pending and d.version.template_hash != last.template_hash and not _would_split(d):
-        found = {"put_back_at": d.now, "template_hash": d.version.template_hash}
+    if d.own_pending and d.own_version.template_hash != last.template_hash and not _would_split(d):
+        found = {"put_back_at": d.now, "template_hash": d.own_version.template_hash}
         d = _file(d, (last.model_copy(update=found),))
         d = _put_back(d, "another version was applied")
     elif is_rolling(d):
@@ -169,7 +168,7 @@ def has_windows(d: Draft) -> bool:
     """True if a promotion, its rollback or (with one LWS) a step opens and closes partition windows."""
     match d.state:
         case Promoting() | RollingBack():
-            return True
+            return not d.paired
         case InSteps():
             return d.capacity.steps_open_windows
         case Idle() | CleaningUp() | Detaching():
@@ -196,7 +195,7 @@ def contested(d: Draft) -> Draft:
     last = d.status.hold_conflicts[-1]
     outlook, until = "a new version would roll by itself", _tried_again_at(d)
     when = f"it is put back at {until:%H:%M:%S} UTC, at once when another version is applied" if until else ""
-    if d.pending:
+    if d.own_pending:
         outlook = "the new version rolls by itself now"
         when = f"it is put back once that roll is over ({rolling_words(d)})" if is_rolling(d) else when
     return d.stalled(
@@ -210,7 +209,7 @@ def _finishes_its_roll(d: Draft) -> Draft:
     """Gives the verdict between the removal of the annotation and the end of the roll that it let begin."""
     lws = d.stable.workload
     partition = lws.strategy.partition
-    if 0 < partition < d.replicas:
+    if 0 < partition < lws.replicas:
         return d.stalled(
             Reason.PARTITION_IN_USE,
             f"{d.called} is rolling by itself, and its partition {partition} ends that before all groups"

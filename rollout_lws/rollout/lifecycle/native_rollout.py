@@ -25,7 +25,9 @@ from rollout_lws.workload.trouble import troubles
 
 def follows_template(d: Draft) -> bool:
     """True if every group of [0, R) runs the version of the LWS's template and is ready."""
-    return d.replicas > 0 and observed(d.stable) and partition_update(d).all_are(target_revision(d.stable))
+    return (
+        d.stable.workload.replicas > 0 and observed(d.stable) and partition_update(d).all_are(target_revision(d.stable))
+    )
 
 
 def past_stable(d: Draft) -> bool:
@@ -38,15 +40,15 @@ def is_rolling(d: Draft) -> bool:
     """True if an LWS that is not held has begun to roll to its template's version and has not finished: a group runs
     another version than stable, is being updated, or may be at any moment.
     """
-    stable, leader_set = d.status.stable, d.stable.leader_set
-    if stable is None or d.replicas == 0:
+    stable, leader_set, replicas = d.status.stable, d.stable.leader_set, d.stable.workload.replicas
+    if stable is None or replicas == 0:
         return False
-    if past_stable(d) or d.asks_for_stable:
+    if past_stable(d) or not d.own_pending:
         return past_stable(d)
     regular = partition_update(d).regular
-    lowered = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition < d.replicas
+    lowered = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition < replicas
     opened = lowered and target_revision(d.stable) != stable.revision
-    return opened or len(regular) < d.replicas or any(group.terminating for group in regular)
+    return opened or len(regular) < replicas or any(group.terminating for group in regular)
 
 
 def rolling_words(d: Draft) -> str:
@@ -56,7 +58,7 @@ def rolling_words(d: Draft) -> str:
     worst = next(
         (f": {each.message}" for each in troubles(d.stable, revision, d.now, d.minimum) if each.severity > 2), ""
     )
-    return f"{there} of {d.replicas} groups have its version and are ready{worst}"
+    return f"{there} of {d.stable.workload.replicas} groups have its version and are ready{worst}"
 
 
 def record_native_roll(d: Draft) -> Draft:
@@ -64,7 +66,7 @@ def record_native_roll(d: Draft) -> Draft:
     revision = target_revision(d.stable)
     if d.status.stable is None:
         return d
-    d = record_stable(d, d.version, revision)
+    d = record_stable(d, d.own_version, revision)
     return d.event(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the {d.kind} rolled by itself")
 
 
@@ -100,7 +102,7 @@ def follow_revision(d: Draft) -> Draft:
     stable, (runs, version) = d.status.stable, _what_runs(d)
     if stable is None or version is None or version.template_hash != stable.template_hash:
         return d
-    d = d.confirm_leader_set("the revision that stable is said to have now")
+    d = d.confirm_leader_set("the revision that stable is said to have now", d.stable)
     d = d.set(stable=stable.model_copy(update={"revision": runs}))
     d = d.set_sub(stable_revision=runs)
     return d.event(
@@ -112,7 +114,7 @@ def follow_revision(d: Draft) -> Draft:
 
 def _what_runs(d: Draft) -> tuple[str, Version | None]:
     """The revision that every group restarts with, and its version; ("", None) if it is stable's or unknown."""
-    if d.o.stable is None or not d.adopted or d.replicas == 0:
+    if d.o.stable is None or not d.adopted or d.stable.workload.replicas == 0:
         return "", None
     runs = current_revision(d.stable)
     record = lws_revision(d.stable, runs) if runs not in ("", d.stable_revision) else None

@@ -1,19 +1,21 @@
 """A pair at rest: adopts its two sides, keeps the route as it is, and starts releases of the inactive side's versions.
 
-No workload of a pair is held or scaled. A version takes effect on the inactive side by itself, where no request reaches
-it; what is released is the requests.
+A version takes effect on the inactive side by itself, where no request reaches it; what is released is the requests.
+With ``touch: RouteOnly`` no workload is written.
 """
 
 from __future__ import annotations
 
 from rollout_lws.api import Phase, StableRecord, StepState, SummaryState, TrafficRecord
 from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import FieldRef
-from rollout_lws.rollout.draft import Draft, Persist
-from rollout_lws.rollout.history import drop_surplus, record_stable, store_version
-from rollout_lws.rollout.lifecycle import idle
-from rollout_lws.rollout.lifecycle.adoption import AT_REST, waits_for_lws
-from rollout_lws.rollout.preflight import cannot_release, invalid_spec
+from rollout_lws.rollout.draft import Draft, HoldState, Persist
+from rollout_lws.rollout.history import drop_surplus, record_stable, store_version, stored_as
+from rollout_lws.rollout.lifecycle import hold_enforcement, idle
+from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_version, waits_for_lws, write_hold
+from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
+from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.routing import sides
@@ -32,22 +34,33 @@ def adopt(d: Draft) -> Draft:
         return told if facts.trouble or d.status.stable is None else told.but(persist=Persist.NOT)
     if d.o.undecided:
         return _undecided(d)
+    if _has_groups_unasked(d):
+        return _both_have_groups(d)
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING, d.stable)
     # What cannot be released is protected all the same.
     d, rested = sides.rest(d)
-    refusal = invalid_spec(d) or next(obstacles(d), None)
+    if d.scales_sides and not d.o.autoscalers.synced:
+        return autoscalers.await_list(d)
+    refusal = invalid_spec(d) or next(obstacles(d), None) or cannot_scale(d)
     if refusal is not None:
         return d.refuse(refusal)
     if not rested.done:
         return _not_rested(d, rested, SummaryState.ADOPTING)
+    version, revision = d.stable.workload.version, target_revision(d.stable)
+    if d.scales_sides:
+        d, running = running_version(d)
+        if running is None:
+            return d
+        version, revision = running
+        d = write_hold(d.confirm_leader_set("the revision that is recorded as stable", d.stable), "a pair is in care")
     if d.o.batch_release is not None:
         d = d.write(dismiss(d.o.batch_release, d.keys))
-    workload, revision, other = d.stable.workload, target_revision(d.stable), d.o.canary
+    workload, other = d.stable.workload, d.o.canary
     # One that was recreated in its place takes no decision back that was made on the other side.
     same = d.status.active == d.name and d.status.inactive_hash is not None and not d.on_record
-    own, released_from = workload.version.template_hash, d.status.stable if d.on_record else None
-    d = store_version(d, workload.version, revision)
+    own, released_from = version.template_hash, d.status.stable if d.on_record else None
+    d = store_version(d, version, revision)
     d = d.set(
         phase=Phase.HEALTHY,
         stable=StableRecord(template_hash=own, revision=revision, workload_uid=workload.metadata.uid),
@@ -77,10 +90,23 @@ def adopt(d: Draft) -> Draft:
 
 def without_active(d: Draft) -> Draft:
     """Gives the verdict while the active side does not exist and the other one cannot serve."""
+    if d.scales_sides and sides.may_serve(d) and sides.is_reached(d):
+        told = f"{d.other_name} becomes the active side when no group of {d.name} gets requests any more"
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, told)
+    if d.scales_sides and sides.may_serve(d):
+        d = sides.turn(d).event(
+            EventReason.ADOPTED,
+            f"{d.kind} {d.name} was deleted: {d.other_name} becomes the active side",
+            warning=True,
+        )
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, f"{d.other_name} becomes the active side")
+    why = f"no group of {d.other_name} is ready"
+    if d.scales_sides and d.o.canary is not None:
+        why = f"the version of {d.other_name} was not released before"
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
-        f"{d.kind} {d.name} does not exist in namespace {d.o.rollout.metadata.namespace}, and no group of"
-        f" {d.other_name} is ready: create it, or delete this Rollout",
+        f"{d.kind} {d.name} does not exist in namespace {d.o.rollout.metadata.namespace}, and {why}: create it, or"
+        " delete this Rollout",
         field=FieldRef("", d.kind, d.name),
     )
 
@@ -94,6 +120,27 @@ def _undecided(d: Draft) -> Draft:
         Reason.ACTIVE_SIDE_UNKNOWN,
         f"requests go to both {d.name} and {d.other_name}, or to neither: set the weight of one of them to 0 in the"
         " route, or name the side that serves in spec.activeSide",
+        field=FieldRef("spec.activeSide"),
+    )
+
+
+def _has_groups_unasked(d: Draft) -> bool:
+    """True if the inactive side has groups, and neither a Rollout before nor ``activeSide`` has said that they go. What
+    is named there has to have some itself.
+    """
+    other, workload = d.o.canary, d.stable.workload
+    if not d.scales_sides or other is None or sides.is_on_record(d) or d.keys.side in workload.metadata.labels:
+        return False
+    named = d.o.rollout.spec.active_side == d.name and workload.replicas > 0
+    return not named and bool(other.workload.replicas or other.leaders)
+
+
+def _both_have_groups(d: Draft) -> Draft:
+    # Nothing is written: a note of ours in the route would say that it was decided.
+    return d.stalled(
+        Reason.ACTIVE_SIDE_UNKNOWN,
+        f"{d.name} would be the active side, and the groups of {d.other_name} would go: name the side that serves in"
+        f" spec.activeSide, or scale {d.other_name} to 0",
         field=FieldRef("spec.activeSide"),
     )
 
@@ -128,27 +175,40 @@ def settle(d: Draft) -> Draft:
         return d.refuse(refusal)
     if not kept.done:
         return _not_rested(d, kept, SummaryState.ROUTING)
-    d = _judged(sides.forget_conflicts(d))
+    d, parked = park(d, ends=False)
+    d = _judged(sides.forget_conflicts(d), parked)
     if not d.concluded and sides.shares(d):
         # It has all requests while the active side has no ready group: no step takes them away.
         d = d.set(traffic=TrafficRecord(since=d.now))
     return _tells(d, kept)
 
 
-def _judged(d: Draft) -> Draft:
-    """Judges the inactive side; gives a verdict unless it has just started a release."""
+def _judged(d: Draft, parked: Routed) -> Draft:
+    """Judges the inactive side; gives a verdict unless it has just started a release. That waits until no group of an
+    earlier version is asked for there.
+    """
     if d.o.canary is None:
         return _counterpart_missing(d)
     if not observed(d.edited):
         return waits_for_lws(d, SummaryState.PREPARING, d.edited)
     aborted = d.status.aborted
     if aborted is not None and aborted.template_hash == d.version.template_hash and not d.asks_for_stable:
-        return idle.stays_aborted(idle.judged(d).set(phase=Phase.ABORTED))
+        d = idle.stays_aborted(idle.judged(d).set(phase=Phase.ABORTED)).adding(parked.message)
+        return d.adding(edited_while_active(d))
     if not d.pending:
-        return _nothing_pending(d)
+        return _nothing_pending(d).adding(parked.message)
     refusal = cannot_release(d)
     if refusal is not None:
-        return idle.refuse(d, refusal)
+        return idle.refuse(d, refusal).adding(parked.message)
+    if not parked.done:
+        told = parked.message or f"{d.name} and {d.other_name} are being labelled"
+        return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
+    if d.replicas == 0 and d.scales_sides:
+        return sides.turn(d).reconciling(
+            Reason.PREPARING,
+            SummaryState.PREPARING,
+            f"{d.edited.name} becomes the active side: it has another version, and neither side has groups",
+        )
     if d.replicas == 0:
         message = f"{d.edited.called} has another version and 0 groups: its release begins when it is scaled up"
         d = d.set(observed_workload_generation=d.edited.workload.metadata.generation)
@@ -157,6 +217,9 @@ def _judged(d: Draft) -> Draft:
     if facts is not None and facts.waits:
         d = d.brief_until(applied_lately(d) if not facts.trouble else None)
         return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, facts.waits)
+    if d.scales_sides and not d.o.autoscalers.synced:
+        d = d.brief_until(applied_lately(d) if not d.o.autoscalers.trouble else None)
+        return autoscalers.await_list(d)
     return idle.start(d)
 
 
@@ -165,6 +228,8 @@ def follow_active(d: Draft) -> Draft:
     stable, version = d.status.stable, d.stable.workload.version
     if stable is None or not d.adopted or not observed(d.stable):
         return d
+    if d.scales_sides:
+        return follow_held(d)
     if stable.template_hash == version.template_hash:
         revision = target_revision(d.stable)
         return d.set(stable=stable.model_copy(update={"revision": revision})) if revision != stable.revision else d
@@ -187,4 +252,17 @@ def _nothing_pending(d: Draft) -> Draft:
         observed_workload_generation=d.edited.workload.metadata.generation,
     )
     d = d.set_sub(stable_revision=d.stable_revision, new_revision=d.stable_revision)
-    return idle.rests(drop_surplus(d))
+    if d.hold is HoldState.RELEASED:
+        return hold_enforcement.contested(d)
+    edited = edited_while_active(d)
+    if edited:
+        field = FieldRef(f"spec.{d.stable.workload.template}", d.kind, d.name)
+        return d.stalled(Reason.ACTIVE_SIDE_EDITED, edited, field=field)
+    return idle.rests(drop_surplus(d)).adding(_not_released(d))
+
+
+def _not_released(d: Draft) -> str:
+    """That the parked side has a version which no release has brought there, and how to have it released."""
+    if not d.scales_sides or d.asks_for_stable or stored_as(d, d.version.template_hash) is not None:
+        return ""
+    return f"the version of {d.edited.called} is released by request: {d.command('start')}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import FinalisingStep, SummaryState
-from rollout_lws.capacity.batches import batch, wanted_groups
+from rollout_lws.capacity.batches import batch
 from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
@@ -146,7 +146,7 @@ def _follow_canary(d: Draft) -> Draft:
         return d
     wanted = d.replicas
     if not d.capacity.full_set:
-        wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
+        wanted = d.wanted(min(d.sub.current_step_index, len(d.strategy.steps)))
     return d.but(batch=batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum))
 
 

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from rollout_lws.api import BatchRelease, StepRecord, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
-from rollout_lws.capacity.batches import Batch, wanted_groups
+from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.gates import records, release, table
@@ -132,7 +132,7 @@ def _edited_plan(d: Draft) -> Draft:
     standing = d.capacity.standing(d.new_groups, d.o.canary)
     target = resumed_index(d.strategy, index, standing, d.replicas)
     d = d.set_sub(rollout_hash=asked)
-    other_groups = not d.paired and wanted_groups(d.strategy, target, d.replicas) != standing
+    other_groups = d.capacity.makes_groups and d.wanted(target) != standing
     if target != index or other_groups:
         return _enter(d, target)
     return d.set_sub(next_step_index=next_index(steps, index))
@@ -176,7 +176,7 @@ def _with(d: Draft, judged: Batch) -> Draft:
 def _advance(d: Draft) -> Draft:
     """Passes through as many steps as their gates allow."""
     steps = d.strategy.steps
-    wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
+    wanted = d.wanted(d.sub.current_step_index)
     below = d.replicas if d.paired else d.capacity.of_new(d.replicas, 0) + wanted
     d = remember_leaders(d, d.home, d.new_revision, below)
     d = await_quiet(d)

@@ -276,11 +276,12 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
 
 
 def _works(d: Draft) -> bool:
-    """Whether requests may still run on the new version. A group that is not ready may be busy, which its engine tells
-    where it is asked.
+    """Whether requests may still run on the new version, whatever its workload's template says by now. A group that is
+    not ready may be busy, which its engine tells where it is asked.
     """
     asked = settings(d)
-    return bool(d.new_ready) or (asked is not None and asked.draining.until is DrainUntil.IDLE)
+    ready = any(group.ready(d.now) for group in new_endpoints(d).groups)
+    return ready or (asked is not None and asked.draining.until is DrainUntil.IDLE)
 
 
 def _leaving(d: Draft, going: tuple[Group, ...] | None = None) -> Leaving:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from rollout_lws.api import Phase, TrafficRouting
-from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.weights import overload
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef
 from rollout_lws.rollout.decision import FieldRef, Refusal
@@ -321,7 +320,7 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
     """Refuses all requests at too few groups: the step would never get that weight, and never end."""
     steps, needed = d.strategy.steps, groups_for_all(d)
     for index, step in enumerate(steps, 1):
-        groups = wanted_groups(d.strategy, index, d.replicas)
+        groups = d.wanted(index)
         if step.traffic and share_of_step(d, index).weight == 100 and groups < needed:
             yield Refusal(
                 Reason.ROUTE_PROBLEM,

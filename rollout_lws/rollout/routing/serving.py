@@ -253,7 +253,8 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
         waits = _not_yet(d)
         if waits is not None:
             return Safe(listed(d.now), waits.message, waits.until)
-    if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
+    has_share = record.since is not None or split.weight > 0
+    if split.weight < 100 and new and not stable and d.o.stable is not None and has_share:
         refuses = unanswered(facts, facts.names.stable_pool)
         least = groups_for_all(d)
         if refuses and stable_endpoints(d).ready_since and d.new_ready < least:

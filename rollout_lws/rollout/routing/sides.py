@@ -1,8 +1,8 @@
 """The two sides of a pair: which one is active, and what the route says of them at rest.
 
-The route carries the role: our annotation on it, which names the active workload, else its weights. A client that may
-write those can move all requests anyway, which a writer of the status cannot. The status decides only where both sides
-have weight and the annotation is gone.
+The route carries the role: our annotation on it, which names the active workload, else the labels of workloads that
+releases scale, else its weights. A client that may write those can move all requests anyway, which a writer of the
+status cannot. The status decides only where both sides have weight and annotation and labels are gone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rollout_lws.api.words import DrainUntil
 from rollout_lws.objects.resources import HTTP_ROUTES
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.history import stored_as
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.selector_pinning import answer_conflict
 from rollout_lws.rollout.routing.serving import SHORTEST_BAN_SECONDS, new_serves, stable_serves
@@ -28,27 +29,39 @@ from rollout_lws.traffic.split import Split
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 
+#: What a label says of a workload's role, if releases scale both workloads of its pair.
+ACTIVE, PARKED = "active", "parked"
 #: Reason of writes at rest.
 AT_REST = "all requests to the active side"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One workload of a pair: its ``name``, its ``facts`` (None: it does not exist), and the sum of its weights in the
-    route.
+    """One workload of a pair: its ``name``, its ``facts`` (None: it does not exist), the sum of its weights in the
+    route, whether its label says that it is the active one, and whether its number of groups is the Rollout's.
     """
 
     name: str
     facts: Facts | None
     weight: int = 0
+    labelled: bool = False
+    scaled: bool = False
 
     def can_serve(self, now: datetime) -> bool:
         return self.facts is not None and any(group.ready(now) for group in groups(self.facts))
 
     @property
-    def is_given_up(self) -> bool:
-        """Whether its owner has deleted it or scaled it to zero."""
+    def is_going(self) -> bool:
+        return self.facts is not None and self.facts.workload.metadata.terminating
+
+    @property
+    def is_empty(self) -> bool:
         return self.facts is None or self.facts.workload.replicas == 0
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether its owner has deleted it or scaled it to zero. A number that is the Rollout's is put back."""
+        return self.facts is None if self.scaled else self.is_empty
 
 
 def active_side(
@@ -57,19 +70,23 @@ def active_side(
     """Name of the side that requests go to at rest; "" if nothing says so.
 
     That is the one ``on_record`` in the route, unless its owner has given it up while the other one can serve. Of a
-    route without a record it is the one with all the weight, else the one whose workload has the UID ``stable``, as the
-    status says, else the one that the Rollout ``asked`` for, else the only one that has groups or can serve; the other
-    one if only that can serve.
+    route without a record it is the only one that is labelled so, else the one with all the weight, else the one whose
+    workload has the UID ``stable``, as the status says, else the one that the Rollout ``asked`` for, else the only one
+    that has groups or can serve; the other one if only that can serve.
     """
     sides = {one.name: one, other.name: other}
     if on_record in sides:
         active, inactive = _and_other(sides, on_record)
-        return inactive.name if active.is_given_up and inactive.can_serve(now) else active.name
+        # A record that contradicts the labels may be of a manifest of long ago.
+        outdated = inactive.labelled and not active.labelled
+        gone = active.is_given_up or ((outdated or active.is_going) and not active.can_serve(now))
+        return inactive.name if gone and inactive.can_serve(now) else active.name
     candidates = (
+        [each.name for each in (one, other) if each.labelled],
         [each.name for each in (one, other) if each.weight],
         [each.name for each in (one, other) if each.facts and each.facts.workload.metadata.uid == stable],
         [name for name in (asked,) if name in sides],
-        [each.name for each in (one, other) if not each.is_given_up],
+        [each.name for each in (one, other) if not each.is_empty],
         [each.name for each in (one, other) if each.can_serve(now)],
     )
     found = next((names[0] for names in candidates if len(names) == 1), None)
@@ -116,7 +133,7 @@ def keep(d: Draft) -> tuple[Draft, Routed]:
     if facts is None or facts.waits:
         return d, DONE
     insisted = [each for each in pair_routers(facts) if each.state.objects[0].drifted]
-    both_may = new_serves(d, facts) and stable_serves(d, facts) and _is_known(d)
+    both_may = new_serves(d, facts) and stable_serves(d, facts) and may_serve(d)
     for each in insisted if both_may else ():
         written = each.state.objects[0]
         d, waits = answer_conflict(d, written.live, written.ref, _advice(each))
@@ -143,7 +160,7 @@ def _instead(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed | None]:
             return d, None
         told = f"{d.name} gets its requests back at {until:%H:%M:%S} UTC, as it stopped serving before"
         return d.wake(until), Routed(True, told)
-    known = _is_known(d)
+    known = may_serve(d)
     if not new_serves(d, facts):
         return d, None
     told = f"no group of {d.name} is ready, so {d.edited.name} has all requests until one is"
@@ -157,6 +174,12 @@ def _instead(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed | None]:
             )
         d = d.write(each.apply(Split(100), told, checked=True))
     return d, Routed(len(d.writes) == before, told)
+
+
+def is_reached(d: Draft) -> bool:
+    """True if the Service of the active side leads to a ready pod: what is left of a workload that was deleted."""
+    facts = d.o.routing
+    return facts is None or bool(facts.waits or facts.endpoints.get(facts.names.service))
 
 
 def only_new_serves(d: Draft) -> bool:
@@ -185,9 +208,15 @@ def forget_conflicts(d: Draft) -> Draft:
     return d.wake(until) if until is not None else d.set(traffic=None)
 
 
-def _is_known(d: Draft) -> bool:
-    """True if the inactive side has the version that was there before: it has served, or was there at adoption."""
-    return d.o.canary is not None and d.status.inactive_hash == d.version.template_hash and not _is_aborted(d)
+def may_serve(d: Draft) -> bool:
+    """True if the inactive side has the version that was there before: it has served, or was there at adoption. One
+    that a release has to scale up has been released before.
+    """
+    known = d.o.canary is not None and d.status.inactive_hash == d.version.template_hash and not _is_aborted(d)
+    if not known or not d.scales_sides:
+        return known
+    stored = stored_as(d, d.version.template_hash)
+    return stored is not None and d.keys.rollback_reason not in stored.metadata.annotations
 
 
 def _is_aborted(d: Draft) -> bool:
@@ -265,17 +294,21 @@ def field_of_route(d: Draft) -> FieldRef | None:
     return FieldRef("spec.rules", refs[0].kind, refs[0].name) if refs else None
 
 
-def still_serves(d: Draft) -> Routed:
-    """Done if the inactive side gets no requests, routers have accepted that, and those that ran had their time."""
+def still_serves(d: Draft, *, withdrawn: bool = False) -> Routed:
+    """Done if the inactive side gets no requests, routers have accepted that, and those that ran had their time.
+    ``withdrawn``: a release that ends has judged whether routers have accepted it, or need not.
+    """
     facts, asked = d.o.routing, settings(d)
     if facts is None or asked is None or facts.waits:
         return Routed(False, facts.waits if facts is not None else "")
     for each in pair_routers(facts):
+        if each.state.missing and withdrawn:
+            continue
         if each.state.missing:
             return Routed(False, f"{each.state.missing} does not exist")
         if each.reaches_new:
             return Routed(False, f"{each.state.ref} sends it requests")
-        if each.state.unused or each.state.unaccepted:
+        if (each.state.unused or each.state.unaccepted) and not withdrawn:
             return Routed(False, each.state.unused or each.state.unaccepted)
         since = each.mark.rested_at if each.mark is not None else None
         idle = asked.draining.until is DrainUntil.IDLE

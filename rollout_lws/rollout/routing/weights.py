@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, TrafficWeight
-from rollout_lws.capacity.batches import batch, wanted_groups
+from rollout_lws.capacity.batches import batch
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import leaving, partition_update
@@ -32,7 +32,8 @@ def share_of_step(d: Draft, index: int) -> Split:
     index = max(1, min(index, len(d.strategy.steps)))
     step = sharing_step(d.strategy, index)
     beside = d.stable.workload.replicas if d.paired else None
-    return Split(weight_of_step(d.strategy, index, d.replicas, beside), step.matches, step.request_header_modifier)
+    weight = weight_of_step(d.strategy, index, d.replicas, beside, bounded=d.capacity.makes_groups)
+    return Split(weight, step.matches, step.request_header_modifier)
 
 
 def takes_over(d: Draft) -> bool:
@@ -87,7 +88,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     step's weight. A rollback first removes the part of the next groups.
     """
     back = isinstance(d.state, RollingBack) and not d.state.promotion
-    wanted = 0 if back else wanted_groups(d.strategy, max(1, d.sub.current_step_index), d.replicas)
+    wanted = 0 if back else d.wanted(max(1, d.sub.current_step_index))
     going = [group for group in leaving(d, wanted) if group.ready(d.now, d.minimum)]
     if back:
         split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))

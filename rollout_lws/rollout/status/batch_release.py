@@ -6,7 +6,6 @@ import re
 
 from rollout_lws.api import BatchReleasePhase, rollouts
 from rollout_lws.capacity import batch_release as record
-from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import BestEffort
@@ -67,7 +66,7 @@ def label_pods(d: Draft) -> Draft:
             continue
         number, place = len(steps), d.capacity.place(group.ordinal, d.replicas, in_canary=group.uid in of_canary)
         if place is not None:
-            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > place)
+            asked = (i for i in range(1, len(steps) + 1) if d.wanted(i) > place)
             number = next(asked, len(steps))
         labels = {d.keys.rollout_batch_id: str(number)}
         # An ID from an annotation may be any text; the API server would refuse both labels.

@@ -187,7 +187,7 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
         for each in (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
     }
     stable = d.o.stable
-    if stable is not None and not d.paired:
+    if stable is not None and (not d.paired or d.scales_sides):
         # Our window is part of the hold: only the groups that it names can start.
         held = is_held(stable.workload) or any(
             isinstance(write, Patch)
@@ -195,19 +195,19 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
             and "spec" in write.body
             for write in d.writes
         )
-        windows = d.capacity.steps_open_windows if ending is None else isinstance(d.state, Promoting)
+        windows = d.capacity.steps_open_windows if ending is None else isinstance(d.state, Promoting) and not d.paired
         held = held or (d.status.phase == Phase.PROGRESSING and windows)
         wanted[ConditionType.HELD] = (
             held and d.hold is not HoldState.RELEASED,
             "Held" if held and d.hold is not HoldState.RELEASED else verdict.reason.value,
             "a changed template starts nothing by itself" if held and d.hold is not HoldState.RELEASED else "",
         )
-    if d.paired:
+    if d.paired and not d.scales_sides:
         wanted[ConditionType.READY_TO_RETIRE] = _retirable(d)
         d = d.wake(sides.still_serves(d).until)
     wanted[ConditionType.PAUSED] = (d.paused, "Paused" if d.paused else "NotPaused", "")
-    # A pair is not held, and what is no pair has no side to retire.
-    other = ConditionType.HELD if d.paired else ConditionType.READY_TO_RETIRE
+    # Workloads that are not written are not held either, and only their owner retires one.
+    other = ConditionType.HELD if d.paired and not d.scales_sides else ConditionType.READY_TO_RETIRE
     known = {each.type: each for each in d.status.conditions if each.type != other}
     if d.status.phase == Phase.PROGRESSING:
         reason = ProgressingReason.IN_ROLLING

@@ -202,6 +202,7 @@ def test_what_an_approval_leads_to(strategy: dict[str, Any] | None, status: dict
             "GPU      40 now   48 at peak (step 1)",
         ),
         ({"blueGreen": {"steps": [{"replicas": "100%"}]}}, "GPU      40 now   64 at peak (step 1)"),
+        ({"blueGreen": {"steps": [{"replicas": 1}]}}, "GPU      40 now   64 at peak (at the end)"),
         ({"canary": {"steps": [{"replicas": "100%"}]}}, "GPU      40 now   64 at peak (step 1)"),
     ],
 )

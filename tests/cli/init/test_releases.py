@@ -17,7 +17,7 @@ from rollout_lws.cli.init.render import documents
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.store import Object
 from tests.cli.plan.snapshots import plan_of, snapshot
-from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, approve_to_the_end, create_sides, set_weights, share
+from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, set_weights, share
 from tests.scenarios.routed import PROVIDERS, Provider, create_provider
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
@@ -93,27 +93,33 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
 
 
 @pytest.mark.parametrize("active", [BLUE, GREEN, ""])
-async def test_a_pair_as_it_is_printed_can_be_released(active: str) -> None:
+@pytest.mark.parametrize("touch", ["", "RouteOnly"])
+async def test_a_pair_as_it_is_printed_can_be_released(touch: str, active: str) -> None:
     world = World()
     try:
         create_sides(world)
         set_weights(world, {name: 100 if active in ("", name) else 0 for name in (BLUE, GREEN)})
         await all_ready(world, BLUE, GREEN)
         await world.rest()
-        made = propose_pair(snapshot(world), BLUE, GREEN)
-        assert made.active_side == ("" if active else BLUE)
+        made = propose_pair(snapshot(world), BLUE, GREEN, touch=touch)
+        first, other = (GREEN, BLUE) if active == GREEN else (BLUE, GREEN)
+        # The groups of the other side go, unless its owner scales it.
+        assert made.active_side == (first if not touch or not active else "")
         (found,) = applied(world, made)
         assert problems(Rollout.model_validate(found).spec) == ()
         world.start_controller()
         await world.until_state("Healthy")
-        first, other = (GREEN, BLUE) if active == GREEN else (BLUE, GREEN)
         assert world.status["active"] == first
         assert plan_of(world).refusals == ()
         apply(world, other, "v2")
         await world.until_state("AwaitingApproval", 3600)
         assert share(world, other) == pytest.approx(0.1)
-        await approve_to_the_end(world)
+        world.approve()
+        await world.until_state("Healthy", 3600)
+        await world.rest()
         assert (world.status["active"], share(world, other)) == (other, 1)
+        assert world.groups(other) == dict.fromkeys(range(4), "v2")
+        assert len(world.groups(first)) == (4 if touch else 0)
         assert world.errors == []
     finally:
         world.close()

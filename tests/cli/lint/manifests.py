@@ -203,6 +203,28 @@ PAIR_ROUTE = edited(
 WHOLE_PAIR = (PAIR, LWS, GREEN, SERVICE, GREEN_SERVICE, PAIR_ROUTE)
 
 
+def unnumbered(lws: str) -> str:
+    """The LWS without a number of groups."""
+    return edited(lws, "  replicas: 4\n", "")
+
+
+#: A pair whose Rollout scales both sides.
+SCALED_PAIR = edited(PAIR, "  touch: RouteOnly\n", "  activeSide: chat\n")
+WHOLE_SCALED_PAIR = (SCALED_PAIR, unnumbered(LWS), unnumbered(GREEN), SERVICE, GREEN_SERVICE, PAIR_ROUTE)
+#: Scales what HPA scales.
+SCALED_OBJECT = """\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: chat
+spec:
+  scaleTargetRef:
+    apiVersion: leaderworkerset.x-k8s.io/v1
+    kind: LeaderWorkerSet
+    name: chat
+"""
+
+
 def asking(rollout: str, here: str = "") -> str:
     """The Rollout with a number of groups of its own, as many as LWS has."""
     return edited(rollout, "  workloadRef", f"  {here}replicas: 4\n  workloadRef")

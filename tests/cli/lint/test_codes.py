@@ -21,13 +21,17 @@ from tests.cli.lint.manifests import (
     POOLS,
     ROLLOUT,
     ROUTE,
+    SCALED_OBJECT,
+    SCALED_PAIR,
     SERVICE,
     WHOLE_PAIR,
+    WHOLE_SCALED_PAIR,
     asking,
     edited,
     found,
     joined,
     places,
+    unnumbered,
 )
 from tests.docs.pages import ROOT
 
@@ -96,6 +100,15 @@ def gated(gate: str, *changes: str) -> str:
 def pair(*changes: str, lacking: tuple[str, ...] = ()) -> str:
     """A whole pair, changed, without these manifests."""
     return edited(joined(*(each for each in WHOLE_PAIR if each not in lacking)), *changes)
+
+
+def scaled(
+    *changes: str, rollout: str = SCALED_PAIR, one: str = "", other: str = "", more: tuple[str, ...] = ()
+) -> str:
+    """A pair whose Rollout scales both sides, changed, with these sides, and with more manifests."""
+    _, *sides = WHOLE_SCALED_PAIR[:3]
+    given = (one or sides[0], other or sides[1])
+    return edited(joined(rollout, *given, *WHOLE_SCALED_PAIR[3:], *more), *changes)
 
 
 def both(text: str, other: str) -> str:
@@ -406,11 +419,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     "an autoscaler of KEDA's": (
         "LWS213",
-        joined(
-            plain(),
-            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: chat}\nspec:\n  »scaleTargetRef:\n"
-            "    {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: chat}\n",
-        ).replace("  replicas: 4\n", ""),
+        joined(PLAIN_ROLLOUT, unnumbered(LWS), edited(SCALED_OBJECT, "  scaleTarget", "  »scaleTarget")),
         "is written by ScaledObject chat of KEDA",
     ),
     # What nobody refuses
@@ -782,6 +791,137 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "leaders are ready as soon as their port is open",
     ),
+    "an autoscaler of each side of a pair": (
+        "LWS213",
+        scaled(
+            more=(
+                edited(HPA, "  scaleTarget", "  »scaleTarget"),
+                edited(SCALED_OBJECT, "  scaleTarget", "  »scaleTarget", "    name: chat\n", "    name: chat-green\n"),
+            )
+        ),
+        "whose groups are the Rollout's to count: have it scale the Rollout, with scaleTargetRef"
+        " rollouts.kruise.io/v1beta1, Rollout, chat",
+    ),
+    "replicas of the sides of a pair": (
+        "LWS216",
+        scaled(
+            one=edited(LWS, "  replicas: 4", "  »replicas: 4"), other=edited(GREEN, "  replicas: 4", "  »replicas: 0")
+        ),
+        "is refused once a manifest that states replicas is applied: each apply would start groups without requests,"
+        " or take those that serve. Remove replicas here; the Rollout has the number. If this manifest was applied"
+        " already, remove them by kubectl apply edit-last-applied leaderworkerset chat",
+    ),
+    "replicas that kubectl has applied": (
+        "LWS216",
+        scaled(
+            one=edited(
+                LWS,
+                "  name: chat\nspec",
+                "  name: chat\n  resourceVersion: '7'\n  annotations:\n"
+                '    kubectl.kubernetes.io/last-applied-configuration: \'{"spec": {"replicas": 4}}\'\nspec',
+                "  replicas: 4",
+                "  »replicas: 4",
+            ),
+        ),
+        "remove spec.replicas with kubectl apply edit-last-applied leaderworkerset chat, and then from the manifest",
+    ),
+    "a pair whose sides both begin with a group": (
+        "LWS328",
+        scaled("  counterpartRef", "  »counterpartRef", "  activeSide: chat\n", ""),
+        "chat and chat-green both have groups as the files have them (1 where replicas is not stated), and the Rollout"
+        " waits to be told which of them serves: name that one in spec.activeSide",
+    ),
+    "a side of another controller": (
+        "LWS205",
+        scaled(
+            other=edited(
+                WHOLE_SCALED_PAIR[2],
+                "  name: chat-green\n",
+                "  name: chat-green\n  »ownerReferences: [{apiVersion: v1, kind: KServe, name: d, controller: true}]\n",
+            )
+        ),
+        "LeaderWorkerSet chat-green is controlled by KServe d, which would undo a release: set touch: RouteOnly",
+    ),
+    "a side with groups without numbers": (
+        "LWS206",
+        scaled(other=edited(GREEN, "  replicas: 4", "  »groupIdentity: Hash")),
+        "LeaderWorkerSet chat-green has groupIdentity Hash",
+    ),
+    "an address of the other side": (
+        "LWS304",
+        scaled(other=edited(WHOLE_SCALED_PAIR[2], "args: [serve]", "args: [serve, »'--master=chat-0.chat:29500']")),
+        "chat-0.chat is a leader of chat, the other side of the pair, also to this one's groups",
+    ),
+    "an address of the own side": (
+        "LWS304",
+        scaled(other=edited(WHOLE_SCALED_PAIR[2], "args: [serve]", "args: [serve, »chat-green-0.chat-green]")),
+        "chat-green-0.chat-green is a leader of this very LeaderWorkerSet, also to its other groups",
+    ),
+    "a partition of a side": (
+        "LWS305",
+        scaled(
+            other=edited(
+                GREEN,
+                "  replicas: 4",
+                "  rolloutStrategy:\n    rollingUpdateConfiguration:\n      »partition: 2",
+            )
+        ),
+        "remove partition from the manifest",
+    ),
+    "an end at once of a side": (
+        "LWS312",
+        scaled(one=edited(WHOLE_SCALED_PAIR[1], "        containers:", "        »containers:", "preStop", "postStart")),
+        "leaders have no preStop",
+    ),
+    "an autoscaler of a pair that says its number": (
+        "LWS314",
+        scaled(
+            rollout=asking(SCALED_PAIR, "»"),
+            more=(
+                edited(
+                    SCALED_OBJECT,
+                    "    apiVersion: leaderworkerset.x-k8s.io/v1\n    kind: LeaderWorkerSet\n",
+                    "    apiVersion: rollouts.kruise.io/v1beta1\n    kind: Rollout\n",
+                ),
+            ),
+        ),
+        "ScaledObject chat (0.yaml:121) sets the number of groups, and every apply of this manifest sets it back: leave"
+        " replicas out of the manifest",
+    ),
+    "an autoscaler of a side that its owner scales": (
+        "LWS314",
+        joined(PAIR, edited(LWS, "  replicas", "  »replicas"), *WHOLE_PAIR[2:], HPA),
+        "HorizontalPodAutoscaler chat (0.yaml:122) sets the number of groups",
+    ),
+    "volumes of a side": (
+        "LWS320",
+        scaled(other=edited(WHOLE_SCALED_PAIR[2], "    size: 2", _CLAIMS.format("»"))),
+        "PersistentVolumeClaims of chat-green stay when it is scaled to 0 at the end of a release, such as"
+        " cache-chat-green-0, and groups of the next version there get what is in them: set"
+        " persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}",
+    ),
+    "much more than the Rollout's number": (
+        "LWS309",
+        joined(edited(asking(PLAIN_ROLLOUT), "        - replicas: 50%", "        - »replicas: 75%"), unnumbered(LWS)),
+        "step 2 takes 3 groups beside the workload's 4",
+    ),
+    "more requests than can come to a pair": (
+        "LWS327",
+        scaled(
+            rollout=edited(
+                asking(SCALED_PAIR),
+                "          pause: {}\n",
+                "          gates:\n          - name: errors\n            deadlineSeconds: 30\n            window: 30\n"
+                "            metric: {signal: ErrorRate, max: 2%, »minSamples: 10000}\n          pause: {}\n",
+            )
+        ),
+        "that is 1,667 a second for 4 groups",
+    ),
+    "all requests to one group of a pair": (
+        "LWS212",
+        scaled(rollout=edited(asking(SCALED_PAIR), "          traffic: 20%", "          »traffic: 100%")),
+        "step 1 sends all requests to 1 of 4 groups",
+    ),
     "an LWS with errors": (
         "LWS404",
         joined(edited(PLAIN_ROLLOUT, "    name: chat", "    »name: chat"), edited(LWS, "    size: 2", "    size: two")),
@@ -893,6 +1033,68 @@ def test_nothing_is_told_of_a_hold_that_a_pair_does_not_have() -> None:
 def test_leaders_of_a_pair_may_end_at_once_since_no_release_deletes_any() -> None:
     sides = (edited(each, "              preStop:", "              postStart:") for each in (LWS, GREEN))
     assert {each.code for each in found(joined(PAIR, *sides, SERVICE, GREEN_SERVICE, PAIR_ROUTE))} == {"LWS407"}
+
+
+_STORED = "  name: chat\n  resourceVersion: '7'\n"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(WHOLE_SCALED_PAIR, id="a pair that its Rollout scales"),
+        pytest.param((*WHOLE_SCALED_PAIR, HPA_OF_ROLLOUT), id="an autoscaler of the Rollout"),
+        pytest.param(
+            (asking(SCALED_PAIR), *WHOLE_SCALED_PAIR[1:]), id="a number in the Rollout, which no autoscaler scales"
+        ),
+        pytest.param(
+            (SCALED_PAIR, edited(LWS, "  name: chat\n", _STORED), *WHOLE_SCALED_PAIR[2:]), id="a number of a server's"
+        ),
+        pytest.param(
+            (
+                edited(SCALED_PAIR, "  activeSide: chat\n", ""),
+                edited(LWS, "  name: chat\n", _STORED),
+                edited(
+                    GREEN, "  name: chat-green\n", f"  name: chat-green\n{_STORED[13:]}", "replicas: 4", "replicas: 0"
+                ),
+                *WHOLE_SCALED_PAIR[3:],
+            ),
+            id="a server's side without groups",
+        ),
+        pytest.param(
+            (
+                edited(
+                    SCALED_PAIR,
+                    "          pause: {}\n",
+                    "          gates: [{name: errors, metric: {signal: ErrorRate, max: 2%, minSamples: 1000000}}]\n"
+                    "          pause: {}\n",
+                    "    canary:",
+                    "    onFailure: Abort\n    canary:",
+                ),
+                *WHOLE_SCALED_PAIR[1:],
+            ),
+            id="requests of a number of groups that no file has",
+        ),
+        pytest.param((PAIR, unnumbered(LWS), *WHOLE_PAIR[2:], HPA), id="an autoscaler of a side that its owner scales"),
+    ],
+)
+def test_of_a_pair_that_is_right_only_the_route_is_told(texts: tuple[str, ...]) -> None:
+    assert [each.code for each in found(joined(*texts))] == ["LWS407"]
+
+
+def test_a_pair_without_a_route_has_no_canary_that_a_service_could_miss() -> None:
+    routing = PAIR[PAIR.index("      trafficRoutings:") : PAIR.index("      steps:")]
+    lacking = edited(PAIR, routing, "", "          traffic: 20%\n", "", "          traffic: 40%\n", "")
+    service = edited(SERVICE, "    app: chat\n", "    leaderworkerset.sigs.k8s.io/name: chat\n")
+    assert {each.code for each in found(joined(lacking, LWS, GREEN, service))} == {"LWS201"}
+
+
+def test_the_command_that_comes_first_names_the_namespace() -> None:
+    apart = (edited(each, "metadata:\n  name", "metadata:\n  namespace: ai\n  name") for each in WHOLE_SCALED_PAIR[3:])
+    sides = (each.replace("metadata:\n  name", "metadata:\n  namespace: ai\n  name") for each in (SCALED_PAIR, LWS))
+    told = [each.message for each in found(joined(*sides, *apart)) if each.code == "LWS216"]
+    assert (
+        len(told) == 1 and "edit-last-applied leaderworkerset chat -n ai first, else the next apply sets 1" in told[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,21 @@ from rollout_lws.cli.lint.findings import Severity
 from rollout_lws.cli.lint.paths import Path, located, written
 from tests.api import test_refusals as by_server
 from tests.cli.lint import rich
-from tests.cli.lint.manifests import HPA, INGRESS, LWS, POOLS, ROLLOUT, ROUTE, SERVICE, edited, found, joined, report
+from tests.cli.lint.manifests import (
+    HPA,
+    HPA_OF_ROLLOUT,
+    INGRESS,
+    LWS,
+    POOLS,
+    ROLLOUT,
+    ROUTE,
+    SERVICE,
+    WHOLE_SCALED_PAIR,
+    edited,
+    found,
+    joined,
+    report,
+)
 
 
 def errors(rollout: dict[str, Any]) -> list[str]:
@@ -75,8 +89,8 @@ _RULED: dict[str, dict[str, Any]] = {
         by_server.canary(capacity="Pair")
     ),
     "counterpartRef must name another workload of the kind of workloadRef": _pair(by_server.REF),
-    "the workloads of a pair are scaled by their owner: scale the LeaderWorkerSet itself": _pair(
-        {**by_server.REF, "name": "other"}, replicas=4
+    "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself": _pair(
+        {**by_server.REF, "name": "other"}, touch="RouteOnly", replicas=4
     ),
 }
 
@@ -115,6 +129,7 @@ _WORLDS = {
         ROUTE,
         POOLS,
     ),
+    "a pair": joined(*WHOLE_SCALED_PAIR, HPA_OF_ROLLOUT),
     "all written out": joined(
         *(edited(each, "  name: chat\nspec", f"  name: chat\n{rich.METADATA}spec") for each in (ROLLOUT, ROUTE)),
         edited(SERVICE, "  name: chat-api\n", f"  name: chat-api\n{rich.METADATA}"),

@@ -18,9 +18,17 @@ KEYS = keys(GROUP)
 NEW = "vllm/vllm-openai:v2"
 
 
-def lws(name: str = "llama", *, image: str = "", by: str = "", users: Object | None = None, **marks: str) -> Object:
+def lws(
+    name: str = "llama",
+    *,
+    image: str = "",
+    by: str = "",
+    users: Object | None = None,
+    side: str = "",
+    **marks: str,
+) -> Object:
     """With ``image`` in both templates; held for the Rollout with UID ``by``, the strategy having been ``users``;
-    ``marks`` are annotations of ours by the names of Keys.
+    labelled as this ``side`` of a pair; ``marks`` are annotations of ours by the names of Keys.
     """
     made = manifests.workload()
     made["metadata"] |= {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
@@ -36,6 +44,8 @@ def lws(name: str = "llama", *, image: str = "", by: str = "", users: Object | N
         annotations[KEYS.original] = msgspec.json.encode({"by": by, "original": original, "written": written}).decode()
         held |= written
     made["metadata"]["annotations"] = annotations
+    if side:
+        made["metadata"]["labels"] = {**(made["metadata"].get("labels") or {}), KEYS.side: side}
     made["spec"]["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": held}
     return made
 

@@ -9,7 +9,7 @@ import pytest
 
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, detachments, restoring_patch
-from rollout_lws.cli.uninstall.plan import rolling
+from rollout_lws.cli.uninstall.plan import keeping, rolling
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
@@ -183,6 +183,17 @@ LEFT = (
 )
 
 
+CLEANING_UP = {**PROGRESSING, "finalising": {"reason": "Success", "task": "CleanUp"}}
+
+
+def pair_of(touch: str = "RouteOnly", **status: Any) -> Object:
+    made = rollout(**status)
+    made["spec"]["counterpartRef"] = {**made["spec"]["workloadRef"], "name": "llama-green"}
+    made["spec"]["strategy"]["canary"]["capacity"] = "Pair"
+    made["spec"] |= {"touch": touch} if touch else {"replicas": 4}
+    return made
+
+
 @pytest.mark.parametrize(
     ("status", "outlook"),
     [
@@ -193,13 +204,80 @@ LEFT = (
         ),
         (
             {**PROMOTING, "active": "llama", "stable": {"templateHash": RUNS}},
-            f"its hand-over is finished first; {LEFT}",
+            f"its release (AwaitingApproval) goes back to leaderworkerset/llama first; {LEFT}",
+        ),
+        (
+            {**CLEANING_UP, "active": "llama", "stable": {"templateHash": RUNS}},
+            f"its hand-over to leaderworkerset/llama is finished first; {LEFT}",
         ),
     ],
-    ids=["at rest", "a release is on", "the roles are about to change"],
+    ids=["at rest", "a release is on", "the roles are about to change", "the roles have changed"],
 )
 def test_the_workloads_and_weights_of_a_pair_are_left_alone(status: Object, outlook: str) -> None:
-    paired = rollout(**status)
-    paired["spec"]["counterpartRef"] = {**paired["spec"]["workloadRef"], "name": "llama-green"}
-    (found,) = foretold(lws(image=NEW), paired, wanted="rev-2", running=("rev-1",))
-    assert (found.outlook, found.roll, found.workload) == (outlook, None, "llama")
+    (found,) = foretold(lws(image=NEW), pair_of(**status), wanted="rev-2", running=("rev-1",))
+    assert (found.outlook, found.roll, found.workload, found.inactive) == (outlook, None, "llama", "llama-green")
+
+
+KEPT = (
+    "leaderworkerset/llama keeps its groups, and leaderworkerset/llama-green has none; the weights of their route stay"
+)
+BACK_TO = "its release (AwaitingApproval) goes back to leaderworkerset/llama first"
+
+
+@pytest.mark.parametrize(
+    ("workload", "status", "outlook", "roll"),
+    [
+        pytest.param(HELD, {}, f"{KEPT}; nothing rolls", None, id="at rest"),
+        pytest.param(HELD, PROGRESSING, f"{BACK_TO}; {KEPT}; nothing rolls", None, id="a release is on"),
+        pytest.param(HELD, PROMOTING, f"{BACK_TO}; {KEPT}; nothing rolls", None, id="the roles are about to change"),
+        pytest.param(WAITING, {}, KEPT, ROLLS, id="a version waits on the active side"),
+        pytest.param(WAITING, PROGRESSING, f"{BACK_TO}; {KEPT}", ROLLS, id="and a release is on"),
+        pytest.param(None, {}, f"{KEPT}; nothing rolls", None, id="the active side is gone"),
+    ],
+)
+def test_of_a_pair_that_its_releases_scale(
+    workload: Object | None, status: Object, outlook: str, roll: Roll | None
+) -> None:
+    (found,) = foretold(workload, pair_of("", **status, active="llama"))
+    assert (found.outlook, found.roll) == (outlook, roll)
+    assert [each.workload for each in found.held] == ["llama", "llama-green"]
+    assert all(not each.rollout and not each.inactive for each in found.held)
+    assert keeping(found) == "put the template of what runs back into leaderworkerset/llama"
+
+
+def place(name: str) -> tuple[str, str]:
+    return (PLACE[0], name)
+
+
+def test_the_active_side_of_a_pair_may_be_either() -> None:
+    green = lws("llama-green", by="uid-llama", image=NEW, side="active")
+    workloads = {PLACE: lws(side="parked"), place("llama-green"): green}
+    (found,) = detachments(GROUP, [pair_of("", active="llama-green")], workloads, lambda _: ("", ()))
+    assert (found.workload, found.inactive, found.roll) == ("llama-green", "llama", ROLLS)
+
+
+def test_a_side_that_another_rollout_has_left_held_is_foretold_on_its_own() -> None:
+    workloads = {PLACE: HELD, place("llama-green"): lws("llama-green", by="uid-gone", image=NEW)}
+    for touch in ("", "RouteOnly"):
+        found = detachments(GROUP, [pair_of(touch, active="llama")], workloads, lambda _: ("rev-2", ["rev-1"]))
+        left = found[-1]
+        assert (left.rollout, left.workload, left.roll) == ("", "llama-green", ROLLS), touch
+
+
+def test_of_two_rollouts_that_share_a_side_the_one_that_holds_goes_last() -> None:
+    workloads = {PLACE: HELD, place("llama-green"): lws("llama-green", side="parked")}
+    second = rollout("zebra", workload="llama-green")
+    first, last = detachments(GROUP, [pair_of("", active="llama"), second], workloads, lambda _: ("", ()))
+    assert (first.rollout, last.rollout) == ("zebra", "llama")
+    assert first.outlook == "leaderworkerset/llama-green is in the care of rollout/llama; nothing rolls"
+
+
+def test_a_label_that_a_deleted_rollout_has_left_is_removed() -> None:
+    left = lws(side="parked")
+    (found,) = foretold(left)
+    assert (found.workload, found.roll) == ("llama", None)
+    assert found.outlook == "a deleted Rollout has left it labelled; nothing rolls"
+    assert restoring_patch(typed(left, LeaderWorkerSet), KEYS) == {"metadata": {"labels": {KEYS.side: None}}}
+    both = restoring_patch(typed(lws(by="u", side="active"), LeaderWorkerSet), KEYS)
+    assert both is not None
+    assert both["metadata"] == {"annotations": {KEYS.original: None}, "labels": {KEYS.side: None}}

@@ -55,6 +55,8 @@ def misled(case: Case, facts: RoutingFacts, ref: ObjectRef, route: Object | None
         if side is not None and weight and side.name not in ready:
             text = f"{ref} sends {_part(weight, shares)} of its requests to {side.name}, which has no ready group"
             back = _BACK if side is not both.stable else "they are answered as soon as one of its groups is ready"
+            if side is both.stable and case.d.o.rollout.spec.replicas == 0:
+                return Misled(text, "nothing, until the Rollout is scaled up", waits=True)
             # Groups that are made or load are the subject of the links before.
             return Misled(text, back, waits=bool(side.workload.replicas) and not ready)
     mark = mark_of(route, case.d.uid, case.d.keys)

@@ -127,6 +127,10 @@ def release(case: Case) -> Link:
 
 def _of_pair(case: Case, about: str) -> Link:
     other = case.facts.observation.canary
+    if case.d.own_pending and case.d.scales_sides:
+        text = f"none is on: the version in the template of LeaderWorkerSet {case.workload_name} waits"
+        by_itself = "it is released when it is applied to the other side; the links above say why"
+        return Link(Name.RELEASE, State.WAITING, about, text, by_itself)
     if case.d.pending and other is not None:
         text = f"none is on: the new version of LeaderWorkerSet {other.name} waits; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")

@@ -138,7 +138,7 @@ def autoscaler(case: Case) -> Link | None:
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
     known = (*known, *case.facts.observation.autoscalers.of_rollout)
-    if d.paired:
+    if d.paired and not d.scales_sides:
         return _of_pair(case, known)
     if not known or case.facts.observation.stable is None:
         return _number(case)
@@ -171,7 +171,7 @@ def autoscaler(case: Case) -> Link | None:
 
 
 def _of_pair(case: Case, known: Sequence[Object]) -> Link | None:
-    """The workloads of a pair are scaled by whatever their owner wants, and its Rollout by nothing."""
+    """With touch RouteOnly the workloads of a pair are scaled by their owner's means, and its Rollout by none."""
     of_rollout = case.facts.observation.autoscalers.of_rollout
     if of_rollout:
         name = _name(of_rollout[0])

@@ -134,7 +134,7 @@ def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
 
 
 def _without_groups(case: Case, facts: RoutingFacts) -> frozenset[str]:
-    """Services of workloads of a pair that do not exist, or have 0 groups as their owner wants it."""
+    """Services of workloads of a pair that do not exist, or are to have 0 groups."""
     if not case.d.paired:
         return frozenset()
     every = pair.selectors(case, facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.case import Case
@@ -12,6 +13,9 @@ from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.rollout.history import stored_as
 from rollout_lws.rollout.lifecycle.adoption import SILENCE_SECONDS
 from rollout_lws.rollout.lifecycle.hold_enforcement import has_windows, released_by_hand
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.routing.sides import ACTIVE, PARKED
+from rollout_lws.workload.applied import stated_replicas
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.hold import hold_record, is_held, standing_surge, users_strategy, writer_of_strategy
 from rollout_lws.workload.queueing import queue_of
@@ -27,22 +31,46 @@ def links(case: Case) -> Iterator[Link]:
     if not d.paired or serving.state is State.UNKNOWN:
         yield serving
         return
-    if d.o.canary is not None:
-        yield serving
-        yield ok(Name.WORKLOAD, f"LeaderWorkerSet/{d.o.canary.name}", _of(case, d.o.canary))
-        return
-    about = f"LeaderWorkerSet/{d.other_name}"
-    if serving.about != about or d.o.stable is None:
-        yield serving
-        yield _absent(case, d.other_name)
-    else:
-        yield ok(Name.WORKLOAD, f"LeaderWorkerSet/{d.name}", _of(case, d.o.stable))
-        yield serving
+    for name, side in ((d.name, d.o.stable), (d.other_name, d.o.canary)):
+        about = f"LeaderWorkerSet/{name}"
+        if serving.about == about and serving.state is not State.OK:
+            yield serving
+        elif side is None:
+            yield _absent(case, name)
+        else:
+            yield _unlike_its_role(case, side, about) or ok(Name.WORKLOAD, about, _of(case, side))
+
+
+def _unlike_its_role(case: Case, side: Workload, about: str) -> Link | None:
+    """Whether a workload of a pair that releases scale has groups that it should not have, or another label than its
+    role; None if all is as it should be.
+    """
+    d = case.d
+    if not d.scales_sides or case.is_leaving or case.facts.observation.undecided or not d.adopted:
+        return None
+    is_active, replicas = side.name == d.name, side.workload.replicas
+    role, said = ACTIVE if is_active else PARKED, side.workload.metadata.labels.get(d.keys.side)
+    steps = (case.kubectl(f"get {LEADER_WORKER_SETS} {side.name} -o yaml --show-managed-fields"),)
+    # Of the writes to both sides the next one waits for the one before.
+    both = {f"LeaderWorkerSet/{each.name}" for each in case.facts.sides}
+    state = State.BROKEN if any(each.about in both for each in case.undone) else State.WAITING
+    if not is_active and replicas and not case.is_on:
+        text = f"has {replicas} groups, though it is {case.role(side.name)} and no release is on"
+        by_itself = "the controller scales it to 0 as soon as no request can reach it"
+        return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
+    if said != role:
+        label = f"label {d.keys.side} says {said}" if said else f"it has no label {d.keys.side}"
+        text = f"{label}, though it is {case.role(side.name)}"
+        by_itself = f"the controller writes {role} {'when the release ends' if case.is_on else 'as soon as it acts'}"
+        return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
+    return None
 
 
 def _of(case: Case, side: Workload) -> str:
-    role = case.role(side.name)
-    told = f"generation {side.workload.metadata.generation}, {side.workload.replicas} groups"
+    role, replicas = case.role(side.name), side.workload.replicas
+    if role and case.d.scales_sides and side.name != case.d.name and not replicas:
+        role = f"{role}, parked"
+    told = f"generation {side.workload.metadata.generation}, {replicas} groups"
     return f"{told}, {role}" if role else told
 
 
@@ -68,16 +96,34 @@ def workload(case: Case) -> Link:
     found = unread or case.complained(Name.WORKLOAD, about, steps)
     stable = case.facts.observation.stable
     if found is not None:
-        return found
+        shown = _shown(case)
+        return replace(found, next=shown) if shown and found is not unread else found
     if stable is None:
         return _absent(case, case.workload_name)
     return ok(Name.WORKLOAD, about, _of(case, stable))
 
 
+def _shown(case: Case) -> tuple[str, ...]:
+    """Commands for what is in the way of a pair that its releases scale; () where it is something else."""
+    found, at = case.complaint, case.complaint.field if case.complaint is not None else None
+    if found is None or at is None:
+        return ()
+    if found.reason is Reason.ACTIVE_SIDE_EDITED:
+        return (case.itself("history"), case.kubectl(f"get {LEADER_WORKER_SETS} {at.name} -o yaml"))
+    if found.reason is Reason.REPLICAS_APPLIED:
+        side = next((each for each in case.facts.sides if each.name == at.name), None)
+        if side is not None and stated_replicas(side.workload.metadata.annotations) is not None:
+            return (case.kubectl(f"apply edit-last-applied {LEADER_WORKER_SETS} {at.name}"),)
+        return (case.kubectl(f"get {LEADER_WORKER_SETS} {at.name} -o yaml --show-managed-fields"),)
+    return ()
+
+
 def hold(case: Case) -> Link | None:
-    """Whether the hold keeps a new template from rolling; None when the LWS is not to be held, as those of a pair."""
+    """Whether the hold keeps a new template from rolling; None when the LWS is not to be held, as those of a pair that
+    their owner scales.
+    """
     stable, d = case.facts.observation.stable, case.d
-    if stable is None or case.is_leaving or d.paired:
+    if stable is None or case.is_leaving or (d.paired and not d.scales_sides):
         return None
     about = f"LeaderWorkerSet/{case.workload_name}"
     found = case.complained(Name.HOLD, about, (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml"),))
@@ -114,8 +160,8 @@ def hold(case: Case) -> Link | None:
 
 
 def own_surge(case: Case) -> Link | None:
-    """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes. A pair's workloads
-    are updated by nothing else, before any release.
+    """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes. The workloads of a
+    pair that their owner scales are updated by nothing else, before any release.
     """
     sides = case.facts.sides if case.d.paired else (case.facts.observation.stable,)
     return next((link for side in sides if (link := _own_surge(case, side)) is not None), None)
@@ -129,7 +175,7 @@ def _own_surge(case: Case, stable: Workload | None) -> Link | None:
         return None
     name = stable.name
     held = "comes back when the Rollout leaves" if hold_record(stable.workload, keys) else "counts while it is not held"
-    if case.d.paired:
+    if case.d.paired and not case.d.scales_sides:
         held = "counts when its template changes"
     manifest = "# its manifest, with maxSurge: 0"
     return Link(

@@ -23,7 +23,8 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 
 def _of_workload(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
     name = scaled_workload(autoscaler.body)
-    if not files.is_released(name):
+    if not files.is_released(name) or files.scaling(name) is not None:
+        # An autoscaler of a pair's side, and replicas in its manifest, are refused.
         return
     lws = files.find(LEADER_WORKER_SETS.kind, name)
     if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
@@ -67,7 +68,7 @@ def _of_manifests(files: FileSnapshot, rollout: Shaped) -> Iterator[Finding]:
 
 
 def _asked(rollout: Shaped) -> int | None:
-    """The number of groups that it writes; None without one, and of a pair, which is refused with one."""
+    """The number of groups that it writes; None without one, and of a pair, whose manifests must not state any."""
     spec = rollout.body["spec"]
     return None if spec.get("counterpartRef") else spec.get("replicas")
 

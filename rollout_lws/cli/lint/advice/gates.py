@@ -92,8 +92,9 @@ def _late(release: Release, placed: Placed) -> Iterator[Finding]:
 
 
 def _too_few(release: Release, placed: Placed, metric: MetricGate) -> Iterator[Finding]:
-    gate, replicas = placed.gate, release.lws.replicas if release.lws is not None else 0
-    share = _share(release.plan, placed.step, replicas)
+    gate, replicas = placed.gate, release.replicas
+    given = Given(replicas, scales_sides=release.rollout.spec.scales_sides)
+    share = _share(release.plan, placed.step, given)
     counted = MEASURES[metric.signal] in (Measure.LATENCY, Measure.SHARE) and metric.signal not in _OF_TOKENS
     if not share or not counted or sharing_step(release.plan, placed.step).matches:
         return
@@ -113,12 +114,12 @@ def _too_few(release: Release, placed: Placed, metric: MetricGate) -> Iterator[F
         )
 
 
-def _share(plan: StyleStrategy, step: int, replicas: int) -> float:
+def _share(plan: StyleStrategy, step: int, given: Given) -> float:
     """The new version's share of requests in a step; 0 where it is not known."""
-    if not replicas:
+    if not given.replicas:
         return 0.0
     try:
-        return forecast(plan, Given(replicas)).rows[step - 1].share
+        return forecast(plan, given).rows[step - 1].share
     except ValueError:
         # Too few groups for the capacity, which is refused.
         return 0.0

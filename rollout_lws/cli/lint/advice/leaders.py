@@ -28,8 +28,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
     every = [*releases(files)]
     routed = {name for each in every if each.routing for name in each.workloads}
     timed = {name for each in every if each.rollout.spec.strategy.min_ready_seconds for name in each.workloads}
-    # No release of a pair deletes a group.
-    renewed = {name for each in every if each.routing and not each.is_pair for name in each.workloads}
+    renewed = {name for each in every if each.routing and each.deletes_groups for name in each.workloads}
     for lws in files.of_kind(LEADER_WORKER_SETS.kind):
         if files.is_released(lws.manifest.name):
             yield from _readiness(lws, timed=lws.manifest.name in timed)

@@ -10,20 +10,25 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.metrics_endpoints import metrics_port
 from rollout_lws.targets.target import Target
+from rollout_lws.workload.claims import kept, policy_that_deletes
+
+_CLAIMS: Path = ("spec", "leaderWorkerTemplate", "volumeClaimTemplates")
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     for release in releases(files):
         yield from _pauses(release)
         if release.lws is not None:
-            yield from _groups(release, release.lws)
+            yield from _groups(release)
             yield from _claims(files, release, release.lws)
         for lws in release.members:
+            yield from _claims_of_side(files, lws)
             yield from _deadline(release, lws)
             yield from _drain(release, lws)
 
@@ -49,8 +54,8 @@ def _pauses(release: Release) -> Iterator[Finding]:
         )
 
 
-def _groups(release: Release, lws: Target) -> Iterator[Finding]:
-    replicas, at = lws.replicas, (*release.style, "steps")
+def _groups(release: Release) -> Iterator[Finding]:
+    replicas, at = release.replicas, (*release.style, "steps")
     told = much_extra(release.plan, replicas)
     if told:
         greedy = step_of_much_extra(release.plan, replicas)
@@ -59,11 +64,27 @@ def _groups(release: Release, lws: Target) -> Iterator[Finding]:
 
 def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Finding]:
     capacity, steps = strategy_of_plan(release.plan), range(1, len(release.plan.steps) + 1)
-    most = max((wanted_groups(release.plan, index, lws.replicas) for index in steps), default=0)
+    most = max((wanted_groups(release.plan, index, release.replicas) for index in steps), default=0)
     found = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name)
-    told = claims_that_stay(lws, lws.version, capacity, capacity.extra(max(1, most)))
+    told = claims_that_stay(lws.with_replicas(release.replicas), lws.version, capacity, capacity.extra(max(1, most)))
     if told and found is not None:
-        yield found.manifest.found("LWS320", ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"), told)
+        yield found.manifest.found("LWS320", _CLAIMS, told)
+
+
+def _claims_of_side(files: FileSnapshot, lws: Target) -> Iterator[Finding]:
+    """A side of a pair that its Rollout scales to 0 at the end of each release, and wakes for a later version."""
+    name = lws.metadata.name
+    found = files.find(LEADER_WORKER_SETS.kind, name) if files.scaling(name) is not None else None
+    stay = kept(lws.version, by_scaling=True)
+    if found is not None and stay:
+        yield found.manifest.found(
+            "LWS320",
+            _CLAIMS,
+            f"PersistentVolumeClaims of {name} stay when it is scaled to 0 at the end of a release, such as"
+            f" {next(stay.of(name, [0]))}, and groups of the next version there get what is in them:"
+            f" {policy_that_deletes(by_scaling=True)} in the {lws.version.format.holder or 'spec'}, or delete them"
+            " after the release",
+        )
 
 
 def _drain(release: Release, lws: Target) -> Iterator[Finding]:

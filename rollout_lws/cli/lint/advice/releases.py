@@ -30,6 +30,11 @@ class Release:
         return self.rollout.spec.counterpart_ref is not None
 
     @property
+    def deletes_groups(self) -> bool:
+        """Whether the controller deletes groups of its LeaderWorkerSets, as with touch RouteOnly it never does."""
+        return not self.is_pair or self.rollout.spec.scales_sides
+
+    @property
     def workloads(self) -> tuple[str, ...]:
         """Names of the workloads that it names."""
         spec = self.rollout.spec
@@ -40,6 +45,16 @@ class Release:
     def members(self) -> tuple[Target, ...]:
         """Its LeaderWorkerSets that are among the files."""
         return tuple(each for each in (self.lws, self.other) if each is not None)
+
+    @property
+    def replicas(self) -> int:
+        """Groups of the stable version, 0 where the files do not say it: the manifests of a pair that its Rollout
+        scales state none.
+        """
+        spec = self.rollout.spec
+        if spec.replicas is not None or spec.scales_sides:
+            return spec.replicas or 0
+        return self.lws.replicas if self.lws is not None else 0
 
     @property
     def routing(self) -> TrafficRouting | None:

@@ -40,7 +40,8 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             if selecting is services.SELECTING:
                 yield from _health(each)
     for release in releases(files):
-        if release.lws is not None and release.routing is None and not strategy_of_plan(release.plan).one_workload:
+        has_canary = not release.is_pair and not strategy_of_plan(release.plan).one_workload
+        if release.lws is not None and release.routing is None and has_canary:
             yield from _behind(files, release.lws)
 
 

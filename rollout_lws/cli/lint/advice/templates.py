@@ -18,7 +18,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
     for lws in files.of_kind(LEADER_WORKER_SETS.kind):
         if files.is_held(lws.manifest.name):
             yield from _partition(lws, f"{files.group}/original")
-        yield from _addresses(lws)
+        yield from _addresses(lws, files.other_side(lws.manifest.name))
 
 
 def _partition(lws: Shaped, mark: str) -> Iterator[Finding]:
@@ -34,8 +34,16 @@ def _partition(lws: Shaped, mark: str) -> Iterator[Finding]:
         )
 
 
-def _addresses(lws: Shaped) -> Iterator[Finding]:
-    found = _address_of(lws.manifest.name)
+def _addresses(lws: Shaped, other_side: str) -> Iterator[Finding]:
+    misled = "its other groups" if other_side else "the groups of a canary, which would join the old version"
+    yield from _leaders_of(lws, lws.manifest.name, f"this very LeaderWorkerSet, also to {misled}")
+    if other_side:
+        # The template of one side is mostly a copy of the other's.
+        yield from _leaders_of(lws, other_side, f"{other_side}, the other side of the pair, also to this one's groups")
+
+
+def _leaders_of(lws: Shaped, name: str, whose: str) -> Iterator[Finding]:
+    found = _address_of(name)
     groups = lws.body["spec"]["leaderWorkerTemplate"]
     for role in ("leaderTemplate", "workerTemplate"):
         spec = (groups.get(role) or {}).get("spec") or {}
@@ -45,8 +53,8 @@ def _addresses(lws: Shaped) -> Iterator[Finding]:
                 yield lws.manifest.found(
                     "LWS304",
                     path,
-                    f"{match[0]} is a leader of this very LeaderWorkerSet, also to the groups of a canary, which would"
-                    " join the old version: write $(LWS_LEADER_ADDRESS), which names each group's own leader",
+                    f"{match[0]} is a leader of {whose}: write $(LWS_LEADER_ADDRESS), which names each group's own"
+                    " leader",
                 )
 
 

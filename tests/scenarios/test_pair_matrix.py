@@ -1,0 +1,322 @@
+"""Pairs in the story matrix: both kinds, through everything that may happen to a release, wherever it is, with the
+requests of users measured.
+
+The default run tells each act once; without ``-m`` pytest tells all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS
+from rollout_lws.rollout.reasons import Reason
+from tests.scenarios.matrix_table import Told
+from tests.scenarios.paired import (
+    BLUE,
+    GREEN,
+    MeteredPair,
+    ScaleJudge,
+    WeightJudge,
+    apply,
+    approve_to_the_end,
+    in_step,
+    left,
+    metered_pair,
+    rollout,
+    share,
+    weights,
+)
+from tests.scenarios.paired_scaled import replicas, roles, stalled
+from tests.scenarios.routed import ROUTE
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
+
+Record = Callable[[str, object], None]
+#: Groups of the active side.
+GROUPS = 3
+
+
+class Moment(StrEnum):
+    """Where a release of v2 over v1 is when something happens."""
+
+    LOADING = "while the first groups load"
+    FIRST = "in the first step"
+    SECOND = "in the second step"
+    HANDING_OVER = "while the old side drains"
+    AFTER = "when the roles have changed"
+
+
+@dataclass
+class Release:
+    """A release of v2 on the inactive side of a pair; ``scaled``: it scales both sides, else their owner has."""
+
+    pair: MeteredPair
+    scaled: bool
+    moment: Moment
+    excused: bool = False
+    """Requests may be lost, through no fault of the controller's."""
+
+    @property
+    def world(self) -> World:
+        return self.pair.world
+
+    @property
+    def has_turned(self) -> bool:
+        return self.moment is Moment.AFTER
+
+    async def come_to(self) -> None:
+        world = self.world
+        match self.moment:
+            case Moment.LOADING:
+                apply(world, GREEN, "v2")
+                await world.until(lambda: world.status.get("phase") == "Progressing", "the release begins")
+            case Moment.FIRST:
+                await in_step(world)
+            case Moment.SECOND:
+                await in_step(world, 2)
+            case Moment.HANDING_OVER:
+                await in_step(world, 2)
+                world.approve()
+                await world.until(lambda: share(world, GREEN) == 1, "all requests")
+            case Moment.AFTER:
+                await in_step(world, 2)
+                await approve_to_the_end(world)
+        # Requests run where they were sent.
+        await world.sleep(0 if self.moment is Moment.LOADING else 10)
+
+    async def ends(self, active: str, version: str, state: str = "Healthy", groups: int = GROUPS) -> None:
+        """Everything is as if nothing but this had ever been."""
+        world = self.world
+        if state == "Healthy":
+            await approve_to_the_end(world)
+        await world.until_state(state, 1200)
+        await world.rest(quiet=40, seconds=1200)
+        other = GREEN if active == BLUE else BLUE
+        assert world.status["active"] == active, world.describe()
+        assert weights(world)[other] == 0 < weights(world)[active]
+        assert {told.rstrip("!") for told in world.groups(active).values()} == {version}
+        assert world.names()["batchreleases"] == [] and len(_rules(world)) == 1
+        if self.scaled:
+            assert replicas(world) == {active: groups, other: 0}
+            assert roles(world) == {active: "active", other: "parked"}
+        if not self.excused:
+            self.pair.assert_unharmed()
+
+
+def _rules(world: World) -> list[Any]:
+    return list((world.get(HTTP_ROUTES, ROUTE) or {})["spec"]["rules"])
+
+
+# What happens
+
+
+async def finish(it: Release) -> None:
+    await it.ends(GREEN, "v2")
+
+
+async def rollback_by_template(it: Release) -> None:
+    _renewed_by_its_owner(it)
+    apply(it.world, GREEN, "v1")
+    await it.ends(BLUE, "v1")
+
+
+def _renewed_by_its_owner(it: Release) -> None:
+    """A side that no release holds is renewed at once, with what runs there."""
+    it.excused = not it.scaled
+
+
+async def abort(it: Release) -> None:
+    it.world.request("Abort")
+    await it.ends(BLUE, "v1", "Aborted")
+
+
+async def retry(it: Release) -> None:
+    await abort(it)
+    it.world.request("Retry")
+    await it.world.until(lambda: it.world.status.get("phase") == "Progressing", "again")
+    await it.ends(GREEN, "v2")
+
+
+async def start_the_way_back(it: Release) -> None:
+    it.world.request("Start")
+    await it.world.until(lambda: it.world.status.get("phase") == "Progressing", "the way back")
+    await it.ends(BLUE, "v1")
+
+
+async def third_template(it: Release) -> None:
+    _renewed_by_its_owner(it)
+    side = BLUE if it.has_turned else GREEN
+    apply(it.world, side, "v3")
+    await it.world.until(lambda: "v3" in it.world.groups(side).values(), "a group of the third version", 1200)
+    await it.ends(side, "v3")
+
+
+async def scale_up(it: Release) -> None:
+    await _scaled(it, GROUPS + 2)
+
+
+async def scale_down(it: Release) -> None:
+    it.excused = True
+    await _scaled(it, GROUPS - 1)
+
+
+async def _scaled(it: Release, count: int) -> None:
+    world = it.world
+    if it.scaled:
+        world.patch(ROLLOUTS, NAME, {"spec": {"replicas": count}})
+    else:
+        for side in (BLUE, GREEN):
+            world.patch_lws({"replicas": count}, side)
+    await it.ends(GREEN, "v2", groups=count)
+    assert len(world.groups(GREEN)) == count
+    assert not it.pair.meter.failures
+
+
+async def delete_rollout(it: Release) -> None:
+    world = it.world
+    active = GREEN if it.has_turned else BLUE
+    await left(world)
+    assert share(world, active) == 1 and set(roles(world).values()) == {None}
+    world.server.create(ROLLOUTS, rollout(spec={} if it.scaled else None))
+    await world.until_state("Healthy", 1200)
+    await it.ends(active, "v2" if it.has_turned else "v1")
+
+
+async def disable(it: Release) -> None:
+    world = it.world
+    world.patch_rollout({"disabled": True})
+    await world.until_state("Disabled", 1200)
+    world.patch_rollout({"disabled": None})
+    await world.until_state("Healthy", 1200)
+    await it.ends(*((GREEN, "v2") if it.has_turned else (BLUE, "v1")))
+
+
+async def delete_the_inactive_side(it: Release) -> None:
+    it.excused = True
+    world = it.world
+    active, other = (GREEN, BLUE) if it.has_turned else (BLUE, GREEN)
+    world.delete(LEADER_WORKER_SETS, other)
+    await world.until(lambda: stalled(world, Reason.COUNTERPART_MISSING), "told", 1200)
+    assert share(world, active) == 1
+    await is_gone(world, other)
+    create(it, other, "v2" if it.has_turned else "v1")
+    await world.until_state("Healthy", 1200)
+    await it.ends(active, "v2" if it.has_turned else "v1")
+
+
+async def is_gone(world: World, name: str) -> None:
+    pods = f"{LWS_NAME}={name}"
+    await world.until(lambda: not world.server.list(PODS, NAMESPACE, label_selector=pods), f"{name} gone", 1200)
+
+
+def create(it: Release, name: str, version: str) -> None:
+    it.world.create_workload(name=name, replicas=0 if it.scaled else GROUPS, size=1, tag=version)
+
+
+async def delete_the_active_side(it: Release) -> None:
+    """The other one serves, if it has groups or may have some."""
+    it.excused = True
+    world = it.world
+    active, other = (GREEN, BLUE) if it.has_turned else (BLUE, GREEN)
+    version = "v1" if it.has_turned else "v2"
+    world.delete(LEADER_WORKER_SETS, active)
+    if it.moment is Moment.LOADING:
+        # No group of a version that was never released serves by itself.
+        await world.until(lambda: stalled(world, Reason.WORKLOAD_NOT_FOUND) or world.status["active"] == other, "told")
+        return
+    await world.until(lambda: world.status["active"] == other, "the roles", 1200)
+    await world.until(lambda: share(world, other) == 1, "requests", 1200)
+    await is_gone(world, active)
+    create(it, active, version)
+    await world.until_state("Healthy", 1200)
+    await it.ends(other, version)
+
+
+async def groups_lost(it: Release) -> None:
+    it.excused = True
+    world = it.world
+    for side in (BLUE, GREEN):
+        if len(world.groups(side)) > 1:
+            world.delete(PODS, f"{side}-0")
+            await world.sleep(60)
+    await it.ends(GREEN, "v2")
+
+
+BEFORE = tuple(each for each in Moment if each is not Moment.AFTER)
+
+
+@dataclass(frozen=True)
+class Act:
+    """``moments`` are those at which it is asked for, ``sample`` the one of the default run."""
+
+    name: str
+    happen: Callable[[Release], Awaitable[None]]
+    sample: Moment
+    moments: tuple[Moment, ...] = tuple(Moment)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ACTS = (
+    Act("finish", finish, Moment.FIRST, (Moment.FIRST,)),
+    Act("rollback by template", rollback_by_template, Moment.SECOND, BEFORE),
+    Act("abort", abort, Moment.HANDING_OVER, BEFORE),
+    Act("retry", retry, Moment.FIRST, BEFORE),
+    Act("start", start_the_way_back, Moment.AFTER, (Moment.AFTER,)),
+    Act("third template", third_template, Moment.HANDING_OVER),
+    Act("scale up", scale_up, Moment.SECOND),
+    Act("scale down", scale_down, Moment.FIRST),
+    Act("delete Rollout", delete_rollout, Moment.AFTER),
+    Act("disable", disable, Moment.HANDING_OVER),
+    Act("delete inactive LWS", delete_the_inactive_side, Moment.SECOND),
+    Act("delete LWS", delete_the_active_side, Moment.SECOND),
+    Act("group lost in mid-step", groups_lost, Moment.SECOND),
+)
+
+
+def everything() -> Iterator[Any]:
+    for scaled, act in itertools.product((False, True), ACTS):
+        for moment in act.moments:
+            kind = "scaled" if scaled else "by its owner"
+            yield pytest.param(scaled, act, moment, id=f"{kind}-{act}-{moment.name.lower()}")
+
+
+def sample() -> Iterator[Any]:
+    for number, act in enumerate(ACTS):
+        yield pytest.param(number % 2 == 0, act, act.sample, id=str(act))
+
+
+async def tell(scaled: bool, act: Act, moment: Moment, record: Record) -> None:
+    record(*Told(act.name, "pair" if scaled else "pair, RouteOnly", "HTTPRoute").note())
+    beside = {} if scaled else {"beside": GROUPS}
+    async with metered_pair(scaled=scaled, replicas=GROUPS, size=1, **beside) as pair:
+        it = Release(pair, scaled, moment)
+        WeightJudge(pair.world).watch()
+        ScaleJudge(pair.world).watch()
+        await it.come_to()
+        await act.happen(it)
+
+
+@pytest.mark.one_in(2, of="act")
+@pytest.mark.looptime
+@pytest.mark.parametrize(("scaled", "act", "moment"), [*sample()])
+async def test_a_release_of_a_pair_comes_to_a_legal_end(
+    scaled: bool, act: Act, moment: Moment, record_property: Record
+) -> None:
+    await tell(scaled, act, moment, record_property)
+
+
+@pytest.mark.each_change
+@pytest.mark.long
+@pytest.mark.looptime
+@pytest.mark.parametrize(("scaled", "act", "moment"), [*everything()])
+async def test_a_release_of_a_pair_comes_to_a_legal_end_whenever_it_happens(
+    scaled: bool, act: Act, moment: Moment, record_property: Record
+) -> None:
+    await tell(scaled, act, moment, record_property)

@@ -162,7 +162,7 @@ async def test_a_third_version_that_opens_the_hold_gets_no_requests_before_its_o
         assert world.status["currentStepIndex"] == 1 and replicas(world) == {BLUE: 4, GREEN: 1}
         await world.sleep(60)
         assert seen == {"v3"}
-        assert not pair.meter.failures and {each.cause for each in pair.meter.cuts} == {"renewed"}
+        assert not pair.meter.failures and {each.cause for each in pair.meter.cuts} <= {"renewed"}
 
 
 # What stays

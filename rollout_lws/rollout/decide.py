@@ -87,7 +87,8 @@ def _rules(d: Draft) -> Draft:
         seeded = replicas.seed(d)
         if seeded is not None:
             return seeded
-        d = replicas.follow(_release(actions.act(parking.hold_sides(d).set(active=d.name))))
+        d = actions.act(parking.hold_sides(replicas.judge(d)).set(active=d.name))
+        d = replicas.follow(_release(d))
         return d.adding(parking.edited_while_active(d)) if d.status.phase == Phase.PROGRESSING else d
     if not d.adopted:
         d = adoption.adopt(d)

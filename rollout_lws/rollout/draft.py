@@ -274,13 +274,18 @@ class Draft:
         """
         if not self.scales_sides:
             return self.edited.workload.replicas
-        asked, known, live = self.o.rollout.spec.replicas, self.status.scaling, self.stable.workload
+        asked, known, live = self.o.rollout.spec.replicas, self.status.scaling, self.stable.workload.replicas
         if asked is None:
-            return live.replicas
+            return live
         if known is None or known.waiting is None:
             return asked
-        standing = known.replicas if known.seen and known.workload_uid == live.metadata.uid else live.replicas
-        return max(asked, standing or 0)
+        return max(asked, min(known.replicas or live, max(live, self.there)))
+
+    @property
+    def there(self) -> int:
+        """One more than the highest ordinal of a group, of a pair on either side: what no status can feign."""
+        sides = (self.o.stable, self.o.canary if self.paired else None)
+        return max((group.ordinal + 1 for side in sides if side is not None for group in groups(side)), default=0)
 
     def wanted(self, index: int) -> int:
         """Groups of the new version at step ``index`` (1-based)."""

@@ -128,6 +128,13 @@ def _live(d: Draft) -> int:
     return d.stable.workload.replicas
 
 
+def judge(d: Draft) -> Draft:
+    """Records whether the number waits, before a release of a pair makes as many groups."""
+    if not d.scales_sides or d.o.rollout.spec.replicas is None or not d.adopted:
+        return d
+    return d.set(scaling=_plan(d).record)
+
+
 def follow(d: Draft) -> Draft:
     """Tells in the status what was asked and what waits; without ``spec.replicas`` nothing."""
     if d.o.rollout.spec.replicas is None or (d.paired and not d.scales_sides):
@@ -266,10 +273,9 @@ def _in_release(d: Draft) -> bool:
 
 def _kept(d: Draft, wanted: int, standing: int) -> int:
     """The number while the wanted one waits. One that another client has lowered is put back as long as the groups are
-    still there, which no status can feign; one that it has raised stays.
+    still there; one that it has raised stays.
     """
-    there = max((group.ordinal + 1 for group in groups(d.stable)), default=0)
-    return max(_live(d), min(standing, max(wanted, there)))
+    return max(_live(d), min(standing, max(wanted, d.there)))
 
 
 def _unsafe(d: Draft, before: ScalingRecord, number: int) -> _Unsafe | None:

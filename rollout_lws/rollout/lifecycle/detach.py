@@ -119,7 +119,8 @@ def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
     if d.status.finalising is None:
         d = d.set(phase=phase)
     told = f"leaving the {d.kind}: {message}"
-    if d.verdict is not None and d.verdict.condition == "Stalled":
+    ended = d.status.finalising is None and d.verdict is not None and d.verdict.reason is Reason.ABORTED
+    if d.verdict is not None and d.verdict.condition == "Stalled" and not ended:
         return d.but(verdict=replace(d.verdict, message=told))
     return d.reconciling(reason, SummaryState.TERMINATING, told)
 

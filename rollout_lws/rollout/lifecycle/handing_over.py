@@ -96,20 +96,28 @@ def hand_over(d: Draft) -> Draft:
 def _grows(d: Draft) -> tuple[Draft, str]:
     """What the hand-over waits for before the new side gets all requests, where a release scales it: R ready groups."""
     canary = d.o.canary
-    if not d.scales_sides or canary is None or d.paused:
+    has_all = _has_all(d)
+    # Once it has all requests, more groups move none, whatever stops the hand-over.
+    if not d.scales_sides or canary is None or (d.paused and not has_all):
         return d, ""
     d = remember_leaders(d, canary, d.new_revision, d.replicas)
     result = scale_new(d, d.replicas)
     d = d.take(result)
-    has_all = weight_of(d.status.traffic.applied if d.status.traffic is not None else None) == 100
     if result.done and (has_all or d.canary_ready >= groups_for_all(d)):
         return d, ""
     ready = f"{d.canary_ready} of {d.replicas} groups of {canary.name} ready{loading_words(d)}"
     return d, result.message or ready
 
 
+def _has_all(d: Draft) -> bool:
+    record = d.status.traffic
+    return record is not None and weight_of(record.desired) == 100
+
+
 def _stops(d: Draft, failure: Failed) -> Draft:
     d, _ = route.keep(d)
+    if _has_all(d):
+        d, _ = _grows(d)
     return waits(d, failure, "hand-over")
 
 

@@ -13,7 +13,7 @@ from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version, stored_as
 from rollout_lws.rollout.lifecycle import hold_enforcement, idle
-from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_version, waits_for_lws, write_hold
+from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_version, waits_for_empty, waits_for_lws, write_hold
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -22,7 +22,7 @@ from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
 from rollout_lws.traffic.routers import pair_routers
-from rollout_lws.workload.revisions import observed, target_revision
+from rollout_lws.workload.revisions import is_empty, observed, target_revision
 
 
 def adopt(d: Draft) -> Draft:
@@ -203,6 +203,10 @@ def _judged(d: Draft, parked: Routed) -> Draft:
     if not parked.done:
         told = parked.message or f"{d.name} and {d.other_name} are being labelled"
         return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
+    if d.replicas == 0 and d.scales_sides and d.stable.workload.replicas:
+        return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, f"{d.called} is scaled to 0 first")
+    if d.replicas == 0 and d.scales_sides and not is_empty(d.stable):
+        return waits_for_empty(d, SummaryState.PREPARING)
     if d.replicas == 0 and d.scales_sides:
         return sides.turn(d).reconciling(
             Reason.PREPARING,

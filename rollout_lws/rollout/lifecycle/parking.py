@@ -96,7 +96,8 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
     unreached = sides.still_serves(d, withdrawn=ends)
     if not unreached.done:
         return d.wake(unreached.until), Routed(False, f"{other.name} keeps its groups: {unreached.message}")
-    if ends:
+    # Without the label of a parked side they are of a release whose end had to leave them.
+    if ends or other.workload.metadata.labels.get(d.keys.side) != PARKED:
         return d.write((_patch(other, body, told),)), Routed(False, told)
     note = f"{other.called} had {other.workload.replicas} groups without a release: it was scaled to 0"
     d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)

@@ -89,6 +89,8 @@ async def test_an_old_side_that_could_not_be_scaled_to_zero_serves_until_the_new
     set_ready(world, GREEN, True)
     await world.until(lambda: replicas(world) == {BLUE: 0, GREEN: 4}, "parked")
     assert weights(world) == ALL_GREEN and roles(world) == {BLUE: "parked", GREEN: "active"}
+    # They were no other client's.
+    assert not [each.note for each in world.events if each.reason == EventReason.REPLICAS_RESET]
 
 
 @pytest.mark.parametrize(("code", "what"), [(500, labels), (422, scales_to(0))], ids=["label", "number"])

@@ -9,11 +9,10 @@ import pytest
 
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, Resource
 from rollout_lws.observe.cache_types import StoredObject
-from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.measured import MeasuredWorld
 from tests.scenarios.obstacles import refused
 from tests.scenarios.paired import (
-    ALL_BLUE,
     BLUE,
     GREEN,
     all_ready,
@@ -26,7 +25,6 @@ from tests.scenarios.paired import (
     pair_at_rest,
     rollout,
     scaled_pair,
-    set_ready,
     share,
     weights,
 )
@@ -235,19 +233,6 @@ async def test_r_that_grows_while_a_gate_stops_the_hand_over_is_loaded(drains: D
 
 
 # What is told
-
-
-async def test_groups_that_a_release_left_are_not_called_another_clients(world: World) -> None:
-    await scaled_pair(world)
-    await in_step(world, 2)
-    world.approve()
-    await world.until(lambda: world.status["active"] == GREEN, "the roles", 1200)
-    set_ready(world, GREEN, False)
-    await world.sleep(100)
-    assert weights(world) == ALL_BLUE and replicas(world) == {BLUE: 4, GREEN: 4}
-    set_ready(world, GREEN, True)
-    await world.until(lambda: replicas(world) == {BLUE: 0, GREEN: 4}, "parked", 1200)
-    assert not [each.note for each in world.events if each.reason == EventReason.REPLICAS_RESET]
 
 
 @pytest.mark.parametrize("scaled", [True, False])

@@ -199,6 +199,7 @@ async def test_a_tool_that_insists_on_weights_is_answered_ever_later(world: Worl
     await world.until_state("Healthy")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["rest", "step", "after"])
 async def test_a_status_that_is_wiped_moves_no_request_to_another_side(world: World, moment: str) -> None:
     await pair_at_rest(world)
@@ -215,6 +216,7 @@ async def test_a_status_that_is_wiped_moves_no_request_to_another_side(world: Wo
     assert world.names()["batchreleases"] == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["rest", "step", "after"])
 async def test_a_deleted_rollout_leaves_the_requests_where_they_belong(world: World, moment: str) -> None:
     await pair_at_rest(world)
@@ -302,9 +304,8 @@ async def _two_releases_and_an_abort(world: World, _: None) -> None:
     assert world.names()["batchreleases"] == []
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(each, marks=[pytest.mark.long] if each else []) for each in range(PARTS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
 def test_a_controller_killed_after_any_write_comes_to_the_same_end(part: int) -> None:
     kill_after_every_write(_begin, _two_releases_and_an_abort, part)
 
@@ -313,6 +314,7 @@ NETWORK = {"networkConfig": {"subdomainPolicy": "UniquePerReplica"}}
 ACCELERATORS = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("change", ["size", "network", "accelerators"])
 async def test_what_no_held_workload_can_change_is_released(change: str) -> None:
     async with metered_pair() as pair:

@@ -68,6 +68,7 @@ async def test_a_side_with_the_version_before_serves_while_the_active_one_does_n
     assert weights(world) == ALL_BLUE and world.state == "Healthy"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", ["unreleased", "aborted", "aborted way back"])
 async def test_a_version_that_was_not_released_does_not_take_over_by_itself(world: World, version: str) -> None:
     await pair_at_rest(world)
@@ -99,6 +100,7 @@ async def _aborted(world: World) -> None:
     await world.until_state("Aborted")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("given", [100, 50])
 async def test_requests_that_a_person_moves_off_a_dead_side_stay_where_they_are(world: World, given: int) -> None:
     await pair_at_rest(world)
@@ -110,6 +112,7 @@ async def test_requests_that_a_person_moves_off_a_dead_side_stay_where_they_are(
     assert weights(world) == ALL_GREEN and world.status["active"] == BLUE
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("end", ["forced abort", "wiped status"])
 async def test_a_release_that_ends_while_the_active_side_is_dead_moves_no_request_to_it(world: World, end: str) -> None:
     await pair_at_rest(world)
@@ -138,6 +141,7 @@ async def test_a_route_that_is_created_again_with_old_weights_sends_no_request_t
     assert weights(world) == ALL_GREEN and world.status["active"] == GREEN
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("groups", [0, 4])
 async def test_an_annotation_that_is_forged_sends_no_request_to_a_dead_side(world: World, groups: int) -> None:
     await pair_at_rest(world, beside=groups)
@@ -163,6 +167,7 @@ async def test_a_status_that_names_a_deleted_active_side_names_the_one_to_create
 # The status is forged
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("of", ["the version before", "no version"])
 @pytest.mark.parametrize("groups", [0, 4])
 async def test_a_hand_over_that_is_forged_at_rest_moves_no_request(world: World, groups: int, of: str) -> None:
@@ -212,6 +217,7 @@ async def test_the_version_before_that_comes_back_after_an_abort_is_not_released
     assert world.state == "Healthy" and weights(world) == ALL_GREEN
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seconds", [0.2, 2])
 async def test_a_version_that_comes_back_after_a_third_one_is_released_again(world: World, seconds: float) -> None:
     await pair_at_rest(world)
@@ -256,6 +262,7 @@ async def test_a_counterpart_that_is_created_after_adoption_is_released(world: W
     assert share(world, GREEN) == pytest.approx(0.2)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["Start", "Retry"])
 @pytest.mark.parametrize("then", ["scaled up", "taken back"])
 async def test_a_request_for_a_side_without_groups_waits_until_it_is_taken_back(
@@ -322,6 +329,7 @@ async def test_a_hand_over_goes_back_when_the_rollout_leaves(world: World, momen
 # What has just changed
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["deleted", "disabled"])
 async def test_a_pair_whose_active_side_is_gone_can_leave(world: World, how: str) -> None:
     await pair_at_rest(world, beside=0)
@@ -334,6 +342,7 @@ async def test_a_pair_whose_active_side_is_gone_can_leave(world: World, how: str
         await world.until_state("Disabled")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("paused", [False, True])
 async def test_a_release_whose_groups_still_load_keeps_the_route(world: World, paused: bool) -> None:
     await pair_at_rest(world)
@@ -449,9 +458,8 @@ async def _a_release_an_abort_in_the_hand_over_and_a_deletion(world: World, _: N
 PARTS = 16
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "part", [pytest.param(each, marks=[pytest.mark.long] if each else []) for each in range(PARTS)]
-)
+@pytest.mark.parametrize("part", range(PARTS))
 def test_a_controller_killed_after_any_write_of_matches_comes_to_the_same_end(part: int) -> None:
     kill_after_every_write(_begin_with_matches, _a_release_an_abort_in_the_hand_over_and_a_deletion, part, PARTS)

@@ -103,6 +103,7 @@ async def test_the_old_side_is_retired_after_the_record_of_traffic_was_wiped_in_
         await pair.retire(BLUE)
 
 
+@pytest.mark.one_in(2)
 @MOMENTS
 async def test_a_side_is_retired_after_the_stable_record_was_forged(moment: str) -> None:
     async with metered_pair() as pair:

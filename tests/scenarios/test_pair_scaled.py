@@ -61,6 +61,7 @@ async def test_roles_alternate_and_nothing_is_left(world: World) -> None:
         assert {each.rstrip("!") for each in world.groups(side).values()} == {f"v{number}"}
 
 
+@pytest.mark.one_in(3)
 @MOMENTS
 async def test_an_abort_takes_the_groups_that_were_made(moment: str) -> None:
     async with metered_pair(scaled=True) as pair:
@@ -81,6 +82,7 @@ async def test_an_abort_takes_the_groups_that_were_made(moment: str) -> None:
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @MOMENTS
 async def test_a_third_version_starts_on_an_empty_side(moment: str) -> None:
     async with metered_pair(scaled=True) as pair:
@@ -104,6 +106,7 @@ async def test_a_third_version_starts_on_an_empty_side(moment: str) -> None:
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @MOMENTS
 async def test_the_stable_template_takes_the_release_back(moment: str) -> None:
     async with metered_pair(scaled=True) as pair:
@@ -117,6 +120,7 @@ async def test_the_stable_template_takes_the_release_back(moment: str) -> None:
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @MOMENTS
 @pytest.mark.parametrize("count", [2, 6])
 async def test_the_rollout_is_scaled_in_a_release(moment: str, count: int) -> None:
@@ -200,6 +204,7 @@ async def test_a_template_applied_to_the_active_side_waits(world: World) -> None
     assert replicas(world) == {BLUE: 0, GREEN: 4}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["rest", "step 2", "hand-over"])
 @pytest.mark.parametrize("how", ["deleted", "disabled"])
 async def test_a_rollout_that_leaves_gives_the_workloads_back(moment: str, how: str) -> None:
@@ -222,6 +227,7 @@ async def test_a_rollout_that_leaves_gives_the_workloads_back(moment: str, how: 
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["rest", "step 2", "hand-over"])
 async def test_a_wiped_status_starts_nothing(moment: str) -> None:
     async with metered_pair(scaled=True) as pair:

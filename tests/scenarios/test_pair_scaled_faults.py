@@ -198,6 +198,7 @@ async def test_a_side_that_is_made_later_is_parked(world: World) -> None:
 # Lost and forged evidence
 
 
+@pytest.mark.one_in(4, of="lost")
 @pytest.mark.parametrize("moment", ["rest", "step", "hand-over", "after"])
 @pytest.mark.parametrize("lost", ["mark", "labels", "mark and status", "weights and mark"])
 async def test_lost_evidence_neither_moves_requests_nor_groups(moment: str, lost: str) -> None:
@@ -244,6 +245,7 @@ async def test_weights_that_a_tool_applies_with_the_whole_route_are_put_back_at_
     assert world.status["active"] == GREEN
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["rest", "step", "after"])
 async def test_a_rollout_that_is_created_again_goes_on_where_it_was(moment: str) -> None:
     async with metered_pair(scaled=True) as pair:
@@ -320,9 +322,8 @@ async def _two_releases_and_an_abort(world: World, _: None) -> None:
     assert {each.rstrip("!") for each in world.groups(BLUE).values()} == {"v4"} and not world.groups(GREEN)
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(each, marks=[pytest.mark.long] if each else []) for each in range(PARTS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
 def test_a_controller_killed_after_any_write_comes_to_the_same_end(part: int) -> None:
     kill_after_every_write(_begin, _two_releases_and_an_abort, part)
 

@@ -120,6 +120,7 @@ async def test_requests_leave_a_dead_side_while_its_number_is_refused(world: Wor
     assert weights(world) == ALL_BLUE
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("since", ["adoption", "later"])
 async def test_what_an_autoscaler_asks_of_a_side_is_not_undone(world: World, since: str) -> None:
     if since == "adoption":

@@ -93,6 +93,7 @@ async def test_an_old_side_that_could_not_be_scaled_to_zero_serves_until_the_new
     assert not [each.note for each in world.events if each.reason == EventReason.REPLICAS_RESET]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("code", "what"), [(500, labels), (422, scales_to(0))], ids=["label", "number"])
 async def test_the_rollout_leaves_while_only_a_side_serves_that_was_to_be_parked(
     world: World, code: int, what: Callable[[Mapping[str, Any]], bool]
@@ -102,6 +103,7 @@ async def test_the_rollout_leaves_while_only_a_side_serves_that_was_to_be_parked
     assert weights(world) == ALL_BLUE and replicas(world) == {BLUE: 4, GREEN: 4}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("when", ["the next release", "a third version"])
 async def test_a_pod_that_does_not_end_on_the_parked_side_is_named(world: World, when: str) -> None:
     await scaled_pair(world)
@@ -148,6 +150,7 @@ async def test_a_parked_side_is_woken_when_the_active_one_is_deleted_at_rest(wor
     await world.until_state("Healthy")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["deleted", "disabled"])
 async def test_a_rollout_leaves_without_its_active_side(world: World, how: str) -> None:
     await scaled_pair(world)
@@ -177,6 +180,7 @@ async def test_the_other_side_takes_over_from_an_active_one_whose_deletion_takes
     await world.until(lambda: set(world.groups(BLUE).values()) == {"v1"}, "groups")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", ["never ran", "aborted", "aborted, and the status wiped"])
 async def test_a_version_that_was_not_released_does_not_take_over(world: World, what: str) -> None:
     await scaled_pair(world, other="v2" if what == "never ran" else "v1")

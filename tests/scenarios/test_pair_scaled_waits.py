@@ -104,6 +104,7 @@ async def test_zero_while_the_hand_over_loads_does_not_end_the_new_side(world: W
 # A smaller number that waits, in a step
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("who", ["an autoscaler", "a person to zero"])
 @pytest.mark.parametrize("moment", ["step 1", "step 2"])
 async def test_a_number_that_waits_takes_no_requests_in_a_step(world: World, moment: str, who: str) -> None:
@@ -168,6 +169,7 @@ async def test_zero_turns_no_roles_before_autoscalers_are_listed(world: World) -
 # A status that another client has written
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over"])
 async def test_a_forged_number_makes_no_groups(world: World, moment: str) -> None:
     await scaled_pair(world)

@@ -418,13 +418,13 @@ SCALED: Lane = (
 
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
-    seen = wander(PAIR, 8, 10)
+    seen = wander(PAIR, 4, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_that_is_scaled_comes_to_a_legal_end() -> None:
-    seen = wander(SCALED, 8, 10)
+    seen = wander(SCALED, 5, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 

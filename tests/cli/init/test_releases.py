@@ -92,6 +92,7 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
         assert world.errors == []
 
 
+@pytest.mark.one_in(3, of="touch")
 @pytest.mark.parametrize("active", [BLUE, GREEN, ""])
 @pytest.mark.parametrize("touch", ["", "RouteOnly"])
 async def test_a_pair_as_it_is_printed_can_be_released(touch: str, active: str) -> None:

@@ -372,16 +372,23 @@ class ScaledWalk(PairWalk):
     def manifest(self) -> dict[str, Any]:
         return manifest({})
 
+    def mend_side(self, name: str) -> None:
+        """What crashes on the active side would be held there for ever: its template is let in effect by hand."""
+        super().mend_side(name)
+        self._break_glass(name, "true")
+
+    def _break_glass(self, name: str, on: str | None) -> None:
+        self.world.patch(LEADER_WORKER_SETS, name, {"metadata": {"annotations": {KEYS.release_hold: on}}})
+
     def decide(self) -> None:
         self.world.patch_rollout({"activeSide": BLUE})
 
     async def at_rest(self) -> None:
-        """The active side's template is let in effect by hand; without groups that of the other side is, too."""
+        """Both sides are held again; without groups the other one's template is in effect, too."""
         world = self.world
-        for on in ("true", None):
-            marks = {"annotations": {KEYS.release_hold: on}}
-            world.patch(LEADER_WORKER_SETS, world.status["active"], {"metadata": marks})
-            await world.rest(quiet=120, seconds=7200)
+        for name in (BLUE, GREEN):
+            self._break_glass(name, None)
+        await world.rest(quiet=120, seconds=7200)
         self.scale_rollout(0)
         await world.until(lambda: not (self._count(BLUE) or self._count(GREEN)), "no groups", 7200)
         for name in (BLUE, GREEN):

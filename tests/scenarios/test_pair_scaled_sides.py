@@ -209,6 +209,7 @@ async def test_groups_of_a_side_that_activeside_names_stay_although_the_route_na
     await all_ready(world, BLUE, GREEN)
     world.start_controller()
     await world.until(lambda: stalled(world, Reason.ACTIVE_SIDE_UNKNOWN), "told")
+    assert "spec.activeSide names llama-green, and the route gives the requests to llama" in world.status["message"]
     await world.sleep(300)
     assert replicas(world) == {BLUE: 4, GREEN: 4} and weights(world) == ALL_BLUE
 

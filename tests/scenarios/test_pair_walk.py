@@ -381,7 +381,8 @@ class ScaledWalk(PairWalk):
         self.world.patch(LEADER_WORKER_SETS, name, {"metadata": {"annotations": {KEYS.release_hold: on}}})
 
     def decide(self) -> None:
-        self.world.patch_rollout({"activeSide": BLUE})
+        found = weights(self.world)
+        self.world.patch_rollout({"activeSide": max(found, key=lambda name: found[name])})
 
     async def at_rest(self) -> None:
         """Both sides are held again; without groups the other one's template is in effect, too."""

@@ -137,6 +137,14 @@ def _has_groups_unasked(d: Draft) -> bool:
 
 def _both_have_groups(d: Draft) -> Draft:
     # Nothing is written: a note of ours in the route would say that it was decided.
+    asked = d.o.rollout.spec.active_side
+    if asked == d.other_name:
+        return d.stalled(
+            Reason.ACTIVE_SIDE_UNKNOWN,
+            f"spec.activeSide names {asked}, and the route gives the requests to {d.name}: name that side, or give"
+            f" {asked} all the weight in the route",
+            field=FieldRef("spec.activeSide"),
+        )
     return d.stalled(
         Reason.ACTIVE_SIDE_UNKNOWN,
         f"{d.name} would be the active side, and the groups of {d.other_name} would go: name the side that serves in"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.meta import ManagedField, Struct
 from rollout_lws.objects.owners import OURS
 from rollout_lws.targets.target import Target
 
@@ -40,10 +40,11 @@ def server_side_owner(workload: Target) -> str:
     have applied before: they write replicas only when the number in their files changes.
     """
     for entry in workload.metadata.managed_fields:
-        if entry.operation == "Apply" and not entry.manager.startswith(OURS) and _owns_replicas(entry.fields):
+        if entry.operation == "Apply" and not entry.manager.startswith(OURS) and owns_replicas(entry):
             return entry.manager
     return ""
 
 
-def _owns_replicas(fields: bytes) -> bool:
-    return "f:replicas" in (_owned.decode(fields).get("f:spec") or {})
+def owns_replicas(entry: ManagedField) -> bool:
+    """Whether this field manager owns spec.replicas."""
+    return "f:replicas" in (_owned.decode(entry.fields).get("f:spec") or {})

@@ -17,13 +17,10 @@ number waits where it would do harm:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Any, assert_never
-
-import msgspec
+from typing import assert_never
 
 from rollout_lws.api import ConditionType, Phase, ScalingRecord, ScalingWait, WaitingReplicas, rollouts
 from rollout_lws.api.base import with_fields
@@ -36,6 +33,7 @@ from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.rollout.write_conflicts import UNKNOWN_WRITER
+from rollout_lws.workload.applied import owns_replicas
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups
 
@@ -47,8 +45,6 @@ FORGOTTEN_SECONDS = 600
 SAID_FROM = 3
 #: Limit of recorded tries.
 MOST_TRIES = 1000
-
-_owned = msgspec.json.Decoder(dict[str, Any])
 
 
 class _Unsafe(Enum):
@@ -370,10 +366,6 @@ def _why(d: Draft, plan: _Plan) -> str:
 
 def _writer(d: Draft) -> str:
     """The field manager that has given the workload its number, if it is not ours; "" if managedFields name none."""
-    owners = [each for each in d.stable.workload.metadata.managed_fields if _owns_replicas(_owned.decode(each.fields))]
+    owners = [each for each in d.stable.workload.metadata.managed_fields if owns_replicas(each)]
     latest = max(owners, key=lambda each: each.time.timestamp() if each.time is not None else 0.0, default=None)
     return latest.manager if latest is not None and not latest.manager.startswith(OURS) else ""
-
-
-def _owns_replicas(fields: Mapping[str, Any]) -> bool:
-    return "f:replicas" in (fields.get("f:spec") or {})

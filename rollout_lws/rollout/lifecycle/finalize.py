@@ -70,9 +70,9 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}", goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
     # The sides of a pair have changed their roles by then, and the requests are where they stay.
-    stay = d.paired and ending is Ending.SUCCESS and (sides.have_turned(d) or sides.only_new_serves(d))
-    # And a Rollout that leaves waits for no side: its weights are where they are served.
-    stay = stay or (ending in (Ending.DELETED, Ending.DISABLED) and sides.only_new_serves(d))
+    stay = d.paired and ending is Ending.SUCCESS and sides.have_turned(d)
+    # Nor does a release that is over, or a Rollout that leaves, wait for a side: requests stay where they are served.
+    stay = stay or (ending in (Ending.SUCCESS, Ending.DELETED, Ending.DISABLED) and sides.only_new_serves(d))
     d, emptied = (d, Routed(True)) if stay else route.withdraw(d)
     if not emptied.done:
         d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
@@ -108,8 +108,8 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
 
 
 def _without_groups(d: Draft) -> tuple[Draft, Routed]:
-    """Takes the groups that the release has made, which get no requests any more; of a pair those of the inactive side
-    go, unless only they serve. The route says first who does.
+    """Removes the groups that the release has made, which get no requests any more. Of a pair the route gets its
+    weights at rest, and then the inactive side is scaled to 0, unless no group of the active one is ready.
     """
     if d.paired:
         d, rested = _restored(d)

@@ -74,8 +74,9 @@ def edited_while_active(d: Draft) -> str:
 
 
 def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
-    """Labels both sides and takes the inactive one's groups; done when it is to have none, ``refused`` while only they
-    serve. ``ends``: a release does.
+    """Labels both sides, and scales the inactive one to 0 when no request can reach it; done when it has 0 replicas.
+    ``refused`` while it serves and the active side does not. ``ends``: called at the end of a release, which has
+    withdrawn the requests.
     """
     if not d.scales_sides:
         return d, DONE
@@ -85,11 +86,8 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
         return d, labelled
     if other.workload.replicas == 0:
         return _label(d, other, PARKED)
-    told = f"{d.name} has all requests, and {other.called} is scaled to 0"
-    body = {"metadata": {"labels": {d.keys.side: PARKED}}, "spec": {"replicas": 0}}
     if d.o.rollout.spec.replicas == 0 == d.stable.workload.replicas:
-        told = f"the Rollout is scaled to 0, and {other.called} with it"
-        return d.write((_patch(other, body, told),)), Routed(False, told)
+        return _scaled_to_zero(d, other, f"the Rollout is scaled to 0, and {other.called} with it")
     if sides.only_new_serves(d):
         why = f"no group of {d.name} is ready, so that {other.name} keeps its groups"
         return d, Routed(False, why, refused=True)
@@ -97,11 +95,15 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
     if not unreached.done:
         return d.wake(unreached.until), Routed(False, f"{other.name} keeps its groups: {unreached.message}")
     # Without the label of a parked side they are of a release whose end had to leave them.
-    if ends or other.workload.metadata.labels.get(d.keys.side) != PARKED:
-        return d.write((_patch(other, body, told),)), Routed(False, told)
-    note = f"{other.called} had {other.workload.replicas} groups without a release: it was scaled to 0"
-    d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
-    return d.write((_patch(other, body, told),)), Routed(False, told)
+    if not ends and other.workload.metadata.labels.get(d.keys.side) == PARKED:
+        note = f"{other.called} had {other.workload.replicas} groups without a release: it was scaled to 0"
+        d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
+    return _scaled_to_zero(d, other, f"{d.name} has all requests, and {other.called} is scaled to 0")
+
+
+def _scaled_to_zero(d: Draft, facts: Facts, told: str) -> tuple[Draft, Routed]:
+    body = {"metadata": {"labels": {d.keys.side: PARKED}}, "spec": {"replicas": 0}}
+    return d.write((_patch(facts, body, told),)), Routed(False, told)
 
 
 def _label(d: Draft, facts: Facts, role: str) -> tuple[Draft, Routed]:

@@ -28,7 +28,23 @@ def pair_problems(spec: RolloutSpec) -> Iterator[Problem]:
     yield from _workloads(spec, counterpart)
     if spec.replicas is not None and not spec.scales_sides:
         yield Problem("spec.replicas", "with touch: RouteOnly no workload is scaled: remove it, and scale the workload")
+    yield from _shift(spec, canary)
     yield from _routing(canary)
+
+
+def _shift(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
+    asked = canary.shift
+    if asked is None:
+        return
+    at = "spec.strategy.canary.shift"
+    if not spec.scales_sides:
+        yield Problem(at, "with touch: RouteOnly no workload is scaled: remove it, or remove touch")
+    if {asked.max_extra_groups, asked.max_unavailable_groups} <= {0, "0%"}:
+        yield Problem(
+            at,
+            "with neither an extra group nor one that may lack, no group can come or go: give maxExtraGroups 1, or"
+            " maxUnavailableGroups 1 where no accelerator is free",
+        )
 
 
 def _without_pair(spec: RolloutSpec) -> Iterator[Problem]:
@@ -41,6 +57,10 @@ def _without_pair(spec: RolloutSpec) -> Iterator[Problem]:
             f"spec.strategy.{'canary' if spec.strategy.canary is not None else 'blueGreen'}"
             ".trafficRoutings[0].counterpartService",
             routing.counterpart_service if routing is not None else None,
+        ),
+        (
+            "spec.strategy.canary.shift",
+            spec.strategy.canary.shift if spec.strategy.canary is not None else None,
         ),
     ):
         if value is not None:

@@ -47,6 +47,15 @@ class Keys:
     release_hold = Key("{}/release-hold", "The user's break-glass annotation on the LWS.")
     canary_leader_worker_set = Key("{}/canary-leaderworkerset", "Label on the canary LWS: the stable LWS's name.")
     side = Key("{}/side", "Label on both workloads of a pair that a release scales: active or parked.")
+    replicas = Key(
+        "{}/replicas",
+        "Annotation on the active side of a pair: its number of groups before a release took some of them.",
+    )
+    draining = Key(
+        "{}/draining",
+        "Annotation on the pods of a group that is about to go: {labels, since}, the labels that were removed so that"
+        " it gets no more requests.",
+    )
     rollout_id = Key(
         "{}/rollout-id", "Label (or annotation) of the user on the LWS, and our label on live leader pods."
     )

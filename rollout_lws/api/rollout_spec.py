@@ -221,6 +221,17 @@ class MetadataPatch(Model):
     """Annotations to set."""
 
 
+class Shift(Model):
+    """By how much the groups of both versions together may differ from the Rollout's number while one side grows and
+    the other one shrinks.
+    """
+
+    max_extra_groups: IntOrPercent = 1
+    """Groups beyond the number, terminating ones among them: a count or "N%" of it, rounded up; 1 by default."""
+    max_unavailable_groups: IntOrPercent = 0
+    """Groups that may lack in it while others load: a count or "N%" of it, rounded down; 0 by default."""
+
+
 class StyleStrategy(Model):
     """What canary and blue-green releases have in common."""
 
@@ -257,9 +268,14 @@ class StyleStrategy(Model):
         return Capacity.EXTRA_WORKLOAD
 
     @property
+    def shifting(self) -> Shift | None:
+        """By how much the number of groups may differ while old groups go as new ones come; None if old ones stay."""
+        return None
+
+    @property
     def takes_places(self) -> bool:
         """Whether new groups take the places of old ones."""
-        return self.made_by is Capacity.IN_PLACE
+        return self.made_by is Capacity.IN_PLACE or self.shifting is not None
 
 
 def capacity_of(asked: Capacity | None, extra_workload: bool | None) -> Capacity:
@@ -280,11 +296,19 @@ class CanaryStrategy(StyleStrategy):
     """
     enable_extra_workload_for_canary: bool | None = None
     """Kruise's word for it: true means ExtraWorkload, false InPlace; must not contradict capacity."""
+    shift: Shift | None = None
+    """Of a pair: the side that has the requests gives up groups as the other one gets some, so that a release needs
+    hardly more accelerators than there are; absent: it keeps all of them until the roles change.
+    """
 
     @property
     def is_pair(self) -> bool:
         """Whether a second workload of the user's has the new version's groups."""
         return self.made_by is Capacity.PAIR
+
+    @property
+    def shifting(self) -> Shift | None:
+        return self.shift
 
     @property
     def metadata_patch(self) -> MetadataPatch | None:

@@ -76,14 +76,16 @@ class CapacityStrategy(Protocol):
     """Steps change groups of the stable LeaderWorkerSet through partition windows, and so does their rollback."""
     surges: bool
     """Steps create groups beyond [0, R) in the stable LeaderWorkerSet."""
-    updates_regular: bool
-    """Steps update groups of [0, R); the last one is left to the promotion. Their requests have to go to other groups,
-    so the new version's weight follows the groups.
+    takes_places: bool
+    """New groups of a step take the places of old ones; the last of these is left to the promotion. Requests of groups
+    that go have to go to other groups, so the new version's weight follows the groups.
     """
     makes_groups: bool
     """A release makes the new version's groups, so that no step asks for more than R. Where their owner does, a number
     is meant as it stands.
     """
+    shifts: bool
+    """Steps scale the stable workload down as they scale the other one up, so that both together keep R groups."""
     full_set: bool
     """A full second set of groups exists before the promotion updates the first one: that is its purpose. With any
     other capacity a last step of 100 % is the promotion itself: it has no pause, and without traffic it creates no

@@ -44,7 +44,7 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int, *, bounded: bo
     return replica_math.groups_after(
         [step.replicas for step in asked],
         replicas,
-        keeps_one=strategy.updates_regular,
+        keeps_one=strategy.takes_places,
         bounded=strategy.makes_groups if bounded is None else bounded,
     )
 

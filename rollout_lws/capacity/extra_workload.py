@@ -36,8 +36,9 @@ class ExtraWorkload(CapacityStrategy):
     paired = False
     steps_open_windows = False
     surges = False
-    updates_regular = False
+    takes_places = False
     full_set = False
+    shifts = False
     makes_groups = True
     least_replicas = 1
     fits_kueue = True

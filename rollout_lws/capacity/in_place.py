@@ -24,7 +24,7 @@ class InPlace(OneWorkload):
     manifest = ("canary:", "  capacity: InPlace")
 
     surges = False
-    updates_regular = True
+    takes_places = True
     least_replicas = 2
     fits_kueue = True
 

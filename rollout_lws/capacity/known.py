@@ -7,6 +7,7 @@ from rollout_lws.capacity.blue_green import BlueGreen
 from rollout_lws.capacity.extra_workload import ExtraWorkload
 from rollout_lws.capacity.in_place import InPlace
 from rollout_lws.capacity.pair import Pair, ScaledPair
+from rollout_lws.capacity.shifted_pair import ShiftedPair
 from rollout_lws.capacity.surge import Surge
 
 EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
@@ -16,6 +17,8 @@ SURGE: CapacityStrategy = Surge()
 PAIR: CapacityStrategy = Pair()
 #: A pair whose workloads a release scales.
 SCALED_PAIR: CapacityStrategy = ScaledPair()
+#: Such a pair whose sides have hardly more groups together than one of them at rest.
+SHIFTED_PAIR: CapacityStrategy = ShiftedPair()
 
 #: In the order of documentation and help texts.
 STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE, PAIR)

@@ -26,6 +26,7 @@ class OneWorkload(CapacityStrategy):
     paired = False
     steps_open_windows = True
     full_set = False
+    shifts = False
     pins_replicas = True
 
     def of_new(self, stable: _T, canary: _T) -> _T:

@@ -151,7 +151,7 @@ class PartitionUpdate(StableGroups):
             chosen.append(group)
         left = self.ready(self.regular) - self.ready(chosen) + self.beside
         # In place no other group can be added: if none serves, only the groups of a step can fix that.
-        mends = self.strategy.updates_regular and not any(group.ready(self.now) for group in chosen)
+        mends = self.strategy.takes_places and not any(group.ready(self.now) for group in chosen)
         if not chosen or (left < 1 and not mends):
             broken = named([group for group in self.regular if not group.ready(self.now)]) or "all"
             waited = f"group {broken} is not ready: no further group may go down"

@@ -22,7 +22,7 @@ class Surge(OneWorkload):
     manifest = ("canary:", "  capacity: Surge")
 
     surges = True
-    updates_regular = False
+    takes_places = False
     least_replicas = 1
     # Kueue deletes the Workloads of surge groups once LWS counts as many new groups as replicas.
     fits_kueue = False

@@ -32,4 +32,6 @@ def strategy_on_record(capacity: Capacity | None, plan: StyleStrategy | None) ->
 
 def strategy_of_plan(plan: StyleStrategy) -> CapacityStrategy:
     """The strategy of a plan's releases."""
+    if plan.shifting is not None:
+        return known.SHIFTED_PAIR
     return known.BLUE_GREEN if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)

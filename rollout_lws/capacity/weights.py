@@ -36,11 +36,11 @@ def weight_of_step(
     if not step.traffic:
         return 0
     new = wanted_groups(plan, index, replicas, bounded=bounded)
-    whole = strategy.updates_regular and step.traffic == "100%" and new == replicas - 1
+    whole = strategy.takes_places and step.traffic == "100%" and new == replicas - 1
     if step.traffic != "auto" and not whole:
         return scaling.scaled(step.traffic, 100)
     sharing = strategy.sharing(new, replicas if beside is None else beside)
-    return max(1, min(round(100 * new / sharing), 99 if strategy.updates_regular else 100))
+    return max(1, min(round(100 * new / sharing), 99 if strategy.takes_places else 100))
 
 
 def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
@@ -87,11 +87,13 @@ class Overload:
 def overload(plan: StyleStrategy, replicas: int) -> Overload | None:
     """The first step that gives a group more than twice its load at rest; None if there is none.
 
-    Only for capacity InPlace and Surge with routed requests: otherwise requests follow the groups. Stable keeps all of
-    its ``replicas`` groups in Surge, and all but the updated ones in place.
+    Only for capacity InPlace and Surge with routed requests, and for a pair that shifts: otherwise requests follow the
+    groups, or both versions have enough. Stable keeps all of its ``replicas`` groups in Surge, and else all but those
+    whose places new ones take.
     """
     strategy = strategy_of_plan(plan)
-    if not strategy.one_workload or not plan.traffic_routings or replicas < 1:
+    fixed = strategy.one_workload or strategy.shifts
+    if not fixed or not plan.traffic_routings or replicas < 1:
         return None
     for index in range(1, len(plan.steps) + 1):
         weight, new = weight_of_step(plan, index, replicas), wanted_groups(plan, index, replicas)

@@ -128,7 +128,7 @@ class _Course:
         made, stable = new - before.new, self.replicas - new + self.strategy.extra(new)
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
-        if made and self.strategy.updates_regular:
+        if made and self.strategy.takes_places:
             rounds = windows = -(-made // self._batch_size)
             loading = [self._while_loading(before, made, each, weight) for each in range(rounds)]
         else:
@@ -139,7 +139,7 @@ class _Course:
         # Gates are measured while a step pauses.
         measured = least_seconds(self.plan, index, float(rest.share), self.given.rate)
         seconds = loaded + self._first_share(rest.share, loaded) + max(0 if promotes else pause or 0, measured)
-        back = new if self.strategy.updates_regular else 0
+        back = new if self.strategy.takes_places else 0
         row = Row(
             step=index,
             new=new,
@@ -152,7 +152,7 @@ class _Course:
             windows=windows,
             rounds=rounds,
             loads=made,
-            disrupted=made if self.strategy.updates_regular else 0,
+            disrupted=made if self.strategy.takes_places else 0,
             seconds=seconds,
             approval=pause is None and not promotes,
             back_loads=back,
@@ -163,7 +163,7 @@ class _Course:
 
     def _share_between(self, rounds: int, share: Fraction) -> float:
         """Seconds that the second batch of a step in place waits until the groups of the first receive requests."""
-        if not (self.strategy.updates_regular and rounds > 1 and self.routing and share) or self.now.share > 0:
+        if not (self.strategy.takes_places and rounds > 1 and self.routing and share) or self.now.share > 0:
             return 0
         return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
 
@@ -197,9 +197,9 @@ class _Course:
 
     def _back_disrupted(self, new: int, share: Fraction) -> int:
         """Groups of the new version that a rollback deletes while they receive requests."""
-        if self.routing and not self.given.unlisted and (not share or not self.strategy.updates_regular):
+        if self.routing and not self.given.unlisted and (not share or not self.strategy.takes_places):
             return 0
-        if self.strategy.updates_regular:
+        if self.strategy.takes_places:
             return sum(batch for batch, _, emptied in self._batches_back(new, share) if not emptied)
         return new if self._reached_past_routes else 0
 
@@ -216,7 +216,7 @@ class _Course:
 
     def _rounds_back(self, groups: int) -> int:
         """Consecutive startups until so many updated groups are rolled back."""
-        return -(-groups // (self._batch_size if self.strategy.updates_regular else self.allowed))
+        return -(-groups // (self._batch_size if self.strategy.takes_places else self.allowed))
 
     def _first_share(self, share: Fraction, loaded: float) -> float:
         """Seconds that the new version's first weight waits, ``loaded`` seconds from now: routers learn of its first
@@ -235,7 +235,7 @@ class _Course:
         emptied = takes_over and not self.given.unlisted
         renewed, batch_size = self._renewal(new, emptied)
         staying = self.replicas - batch_size
-        if self.strategy.updates_regular:
+        if self.strategy.takes_places:
             down = self._even(new, staying - new)
         elif self.routing is None or self.strategy.surges:
             down = self._even(new, staying)

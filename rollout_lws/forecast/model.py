@@ -141,7 +141,7 @@ class Forecast:
         """How often a connection that a client keeps to a group, past every router, is cut at most: in each window that
         renews groups, and when those beyond R go. Windows of a step with surge groups only add some.
         """
-        renewing = sum(row.windows for row in self.rows if row.step is None or self.strategy.updates_regular)
+        renewing = sum(row.windows for row in self.rows if row.step is None or self.strategy.takes_places)
         return renewing + (1 if self.extra else 0)
 
     @property

@@ -33,6 +33,8 @@ _NOTHING = msgspec.Raw(b"")
 _OWN_LABELS = frozenset(name for each in RELEASED.values() for name in (each.workload, each.revision, each.record))
 #: Suffix of the original-state annotation, in any API group.
 _MARK = "/original"
+#: Suffix of the annotation on pods of groups that are about to go.
+_DRAINING = "/draining"
 #: Members of a rolling update that rules read, as managedFields name them.
 _ROLLING_UPDATE = frozenset({".", "f:partition", "f:maxSurge", "f:maxUnavailable"})
 #: Conditions of a pod that are irrelevant while they are True.
@@ -199,7 +201,8 @@ def _trimming(kind: type[Target]) -> Callable[[bytes], Target]:
 def trimmed_leader(body: bytes) -> Pod:
     """With all labels, since selectors may use any of them."""
     pod = _pods.decode(body)
-    intern(pod.metadata, annotations=(SIZE_ANNOTATION,))
+    kept = [key for key in pod.metadata.annotations if key == SIZE_ANNOTATION or key.endswith(_DRAINING)]
+    intern(pod.metadata, annotations=kept)
     status = pod.status
     told = [each for each in status.conditions if each.status != "True" or each.type not in _USUAL]
     for each in told:

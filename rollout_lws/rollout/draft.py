@@ -35,12 +35,13 @@ from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
+from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import BestEffort, FieldRef, GateEnd, Measurement, Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.state import EndingState, Promoting, ReleaseState, state_of, task_of
+from rollout_lws.rollout.state import EndingState, InSteps, Promoting, ReleaseState, RollingBack, state_of, task_of
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
@@ -274,12 +275,24 @@ class Draft:
         """
         if not self.scales_sides:
             return self.edited.workload.replicas
-        asked, known, live = self.o.rollout.spec.replicas, self.status.scaling, self.stable.workload.replicas
+        asked, known, live = self.o.rollout.spec.replicas, self.status.scaling, self.own_size
         if asked is None:
             return live
         if known is None or known.waiting is None:
             return asked
         return max(asked, min(known.replicas or live, max(live, self.there)))
+
+    @property
+    def own_size(self) -> int:
+        """Groups of the stable workload; of a pair those that it had before a release took some, as it says itself."""
+        workload = self.stable.workload
+        noted = whole_number(workload.metadata.annotations.get(self.keys.replicas) or "") if self.scales_sides else None
+        return workload.replicas if noted is None else max(noted, workload.replicas)
+
+    @property
+    def shifts(self) -> bool:
+        """True while a release decides how many groups each side of a pair has."""
+        return self.capacity.shifts and isinstance(self.state, InSteps | Promoting | RollingBack)
 
     @property
     def there(self) -> int:
@@ -308,9 +321,11 @@ class Draft:
         """The capacity strategy of the current release; at rest, that of the next one. A promotion uses no surge groups
         if Kueue queues the LWS, because Kueue ends them.
         """
-        if self.paired:
-            return known.SCALED_PAIR if self.scales_sides else known.PAIR
         plan = self.o.rollout.spec.strategy.style
+        if self.paired and self.scales_sides:
+            return known.SHIFTED_PAIR if plan is not None and plan.shifting is not None else known.SCALED_PAIR
+        if self.paired:
+            return known.PAIR
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
         found = strategy_on_record(self.status.capacity, plan)

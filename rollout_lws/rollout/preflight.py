@@ -17,6 +17,7 @@ from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold, scales_a_si
 from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
+from rollout_lws.rollout.groups.shifting import margin
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
@@ -224,6 +225,18 @@ def too_few_groups(d: Draft) -> Refusal | None:
     )
 
 
+def no_place(d: Draft) -> Refusal | None:
+    """Refuses to shift a single group without room for another one: it would go before the other one comes."""
+    if not d.capacity.shifts or d.replicas != 1 or margin(d).extra:
+        return None
+    return Refusal(
+        Reason.TOO_FEW_GROUPS,
+        f"{d.stable.called} has 1 group, and with shift.maxExtraGroups 0 it would go before another one serves: set"
+        " maxExtraGroups to 1, or scale the Rollout to 2",
+        FieldRef("spec.strategy.canary.shift"),
+    )
+
+
 def without_surge(d: Draft) -> Refusal | None:
     """Refuses surge groups of a kind that has none: its API server would drop maxSurge from each write."""
     if not d.capacity.surges or d.stable.workload.surges:
@@ -262,7 +275,7 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 def cannot_release(d: Draft) -> Refusal | None:
     if d.paired:
         # The inactive side's version is in effect there, so that nothing of it can be in the way.
-        return invalid_spec(d) or other_style(d) or cannot_route(d) or cannot_scale(d)
+        return invalid_spec(d) or other_style(d) or no_place(d) or cannot_route(d) or cannot_scale(d)
     return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
 
 
@@ -314,7 +327,7 @@ def all_refusals(d: Draft) -> Iterator[Refusal]:
     yield from filter(None, (check(d) for check in _MANAGE))
     if d.o.stable is None:
         return
-    yield from filter(None, (check(d) for check in ((invalid_spec, other_style) if d.paired else _SPEC)))
+    yield from filter(None, (check(d) for check in ((invalid_spec, other_style, no_place) if d.paired else _SPEC)))
     yield from filter(None, (None if d.paired else name_taken(d),))
     if d.o.rollout.spec.strategy.style is not None:
         yield from obstacles(d)

@@ -52,7 +52,7 @@ def create_sides(
     """Two workloads, a Service for the leaders of each, and a route with all weight at the first."""
     for name, count, version in ((BLUE, replicas, tag), (GREEN, beside, other)):
         world.create_workload(name=name, replicas=count, size=size, tag=version)
-        selector = {LWS_NAME: name, LWS_WORKER_INDEX: "0"}
+        selector = {"app": "llama", LWS_NAME: name, LWS_WORKER_INDEX: "0"}
         make(
             world, SERVICES, SERVICES_OF[name], spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]}
         )
@@ -69,7 +69,11 @@ def create_route(world: World, parent: Mapping[str, str] = MappingProxyType({"na
 
 
 def rollout(
-    *steps: dict[str, Any], routing: dict[str, Any] | None = None, spec: dict[str, Any] | None = None, **strategy: Any
+    *steps: dict[str, Any],
+    routing: dict[str, Any] | None = None,
+    spec: dict[str, Any] | None = None,
+    shift: dict[str, Any] | None = None,
+    **strategy: Any,
 ) -> dict[str, Any]:
     """The manifest of the pair's Rollout; ``strategy`` goes beside the style, ``spec`` beside the strategy; by default
     no workload is written.
@@ -81,6 +85,8 @@ def rollout(
         "gateway": {"httpRouteName": ROUTE},
     }
     canary = {"capacity": "Pair", "steps": list(steps or STEPS), "trafficRoutings": [asked | (routing or {})]}
+    if shift is not None:
+        canary["shift"] = shift
     return {
         "apiVersion": ROLLOUTS.api_version,
         "kind": ROLLOUTS.kind,

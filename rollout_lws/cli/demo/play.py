@@ -346,6 +346,6 @@ def _in_steps(rollout: Object, lws: Object, *, first: bool) -> int | None:
     plan = Rollout.model_validate(rollout).spec.strategy.style
     if plan is None or not strategy_of_plan(plan).one_workload:
         return None
-    if not strategy_of_plan(plan).updates_regular:
+    if not strategy_of_plan(plan).takes_places:
         return 0
     return wanted_groups(plan, 1 if first else len(plan.steps), int(lws["spec"].get("replicas", 1)))

@@ -61,7 +61,7 @@ def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
         if not promotes:
             sizes.append(size)
         try:
-            groups = groups_after(sizes, replicas, keeps_one=strategy.updates_regular, bounded=strategy.makes_groups)
+            groups = groups_after(sizes, replicas, keeps_one=strategy.takes_places, bounded=strategy.makes_groups)
         except ValueError:
             return ()
         traffic = str(step.get("traffic") or ("matches" if step.get("matches") else ""))

@@ -57,7 +57,7 @@ def _full_set(routed: bool) -> tuple[Proposed, ...]:
 
 def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[Proposed, ...]:
     half = replicas // 2
-    first = f"{FIRST_WEIGHT}%" if FIRST_WEIGHT * replicas <= 100 and not strategy.updates_regular else "auto"
+    first = f"{FIRST_WEIGHT}%" if FIRST_WEIGHT * replicas <= 100 and not strategy.takes_places else "auto"
     share = ", in proportion to groups" if first == "auto" and routed else ""
     made = [Proposed(1, first, None, f"one group{share}, until it is approved")]
     if half > 1:

@@ -122,12 +122,12 @@ def _steps(d: Draft) -> Iterator[str]:
     wanted = [d.wanted(index) for index in range(1, len(style.steps) + 1)]
     for index, step in enumerate(style.steps, 1):
         idle = makes_no_groups(style, index) or index == 1 or wanted[index - 1] != wanted[index - 2]
-        if not idle and step.replicas != style.steps[index - 2].replicas and not capacity.updates_regular:
+        if not idle and step.replicas != style.steps[index - 2].replicas and not capacity.takes_places:
             yield (
                 f"step {index} ({step.replicas}) makes no further group: of {replicas}, it is as many as step"
                 f" {index - 1} ({style.steps[index - 2].replicas})"
             )
-        if step.replicas == "100%" and capacity.updates_regular and not makes_no_groups(style, index):
+        if step.replicas == "100%" and capacity.takes_places and not makes_no_groups(style, index):
             yield f"step {index} renews {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
         if step.traffic == "auto":
             stable = d.stable.workload.replicas

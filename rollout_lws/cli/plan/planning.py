@@ -228,7 +228,7 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
 
 def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
     """The parts with accelerators of both versions, since a new version may use other kinds of them."""
-    replicas, in_place = found.given.replicas, found.strategy.updates_regular
+    replicas, in_place = found.given.replicas, found.strategy.takes_places
     old, new = running.accelerators_by_name, d.version.accelerators_by_name
     parts, renewed = [], 0
     for row in found.rows:

@@ -111,7 +111,7 @@ def seed(d: Draft) -> Draft | None:
         return None
     meta, known = d.o.rollout.metadata, d.status.scaling
     # What a person has just scaled a side to is no number of the Rollout's.
-    count = (known.replicas if known is not None else None) or _live(d)
+    count = (known.replicas if known is not None else None) or d.own_size
     body = {"spec": {"replicas": count}}
     why = f"{d.called} has so many groups"
     patch = Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, why, meta.resource_version)
@@ -120,8 +120,14 @@ def seed(d: Draft) -> Draft | None:
 
 
 def _live(d: Draft) -> int:
-    """The number that the workload has; of a pair the active side."""
-    return d.stable.workload.replicas
+    """The number that the workload has; of a pair the active side, and while a release takes groups of that, the one
+    that it had before.
+    """
+    if not d.shifts:
+        return d.stable.workload.replicas
+    # A number that was asked for meanwhile is a matter of the release.
+    known = d.status.scaling
+    return (known.replicas if known is not None else None) or d.own_size
 
 
 def judge(d: Draft) -> Draft:
@@ -181,14 +187,27 @@ def _may_scale(d: Draft) -> bool:
 
 def _may_scale_active(d: Draft) -> bool:
     """False while an autoscaler scales a side, or may do, since what it asks for counts until it scales the Rollout;
-    and from when the other side has all requests, since the groups of this one go.
+    from when the other side has all requests, since the groups of this one go; and while a release takes groups of one
+    side as the other one gets some, until that has none left.
     """
     autoscalers = d.o.autoscalers
+    if d.shifts or (d.capacity.shifts and _other_stands(d)):
+        return False
     if scales_a_side(d) is not None or not (autoscalers.synced or autoscalers.trouble):
         return False
     record = d.status.traffic
     wanted = record.desired.weight if record is not None and record.desired is not None else 0
     return not (isinstance(d.state, Promoting) and wanted == 100)
+
+
+def _other_stands(d: Draft) -> bool:
+    """True if a release that ends has left groups on the inactive side."""
+    other = d.o.canary
+    return (
+        d.status.phase == Phase.PROGRESSING
+        and other is not None
+        and bool(other.workload.replicas or other.leaders or other.pods)
+    )
 
 
 def _shown(d: Draft, plan: _Plan) -> Draft:

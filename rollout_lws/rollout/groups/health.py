@@ -11,7 +11,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import last_failed
 from rollout_lws.rollout.groups.evictions import evicted_before
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.state import Promoting
+from rollout_lws.rollout.state import Promoting, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, shortened, troubles
@@ -44,6 +44,8 @@ NAMED_GROUPS = 10
 def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The problems of the groups that the release waits for now."""
     stable, promotes = d.status.stable, isinstance(d.state, Promoting)
+    if d.paired and isinstance(d.state, RollingBack) and d.o.stable is not None and stable is not None:
+        return _troubles(d, d.o.stable, stable.revision)
     if d.status.finalising is not None and not d.paired and d.o.stable is not None and stable is not None:
         found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
         if found or not promotes or not d.capacity.full_set:

@@ -14,7 +14,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import words_of
 from rollout_lws.rollout.groups.evictions import record_updated
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
-from rollout_lws.rollout.state import Promoting
+from rollout_lws.rollout.state import Promoting, RollingBack
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import hold
 from rollout_lws.workload.revisions import is_empty
@@ -34,7 +34,7 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
     reaches those that are about to go. ``waits``: why no further group may be updated in place, "" if one may.
     """
     record = d.o.batch_release
-    if record is None and not (d.paired and isinstance(d.state, Promoting)):
+    if record is None and not (d.paired and isinstance(d.state, Promoting | RollingBack)):
         # This pass creates the BatchRelease first.
         return CapacityResult()
     # Kueue's earlier evictions must be known first, or they would count against the new version.

@@ -17,7 +17,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.scaling import partition_update
-from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, native_rollout
+from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, native_rollout, parking
 from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
@@ -75,7 +75,7 @@ def leave(d: Draft, ending: Ending) -> Draft:
         d, rested = sides.rest(d, "the Rollout is leaving")
         if not rested.done:
             return _leaving(d, ending, rested.message)
-    d, restored = selector_pinning.restore(d)
+    d, restored = selector_pinning.restore(parking.put_back(d))
     if restored.needs_person:
         d = d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
@@ -150,6 +150,8 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
         d = d.event(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
     if body is not None and d.keys.side in lws.metadata.labels:
         body["metadata"]["labels"] = {d.keys.side: None}
+    if body is not None and d.keys.replicas in lws.metadata.annotations:
+        body["metadata"]["annotations"][d.keys.replicas] = None
     if body is not None:
         meta = lws.metadata
         d = d.write((Patch(lws.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))

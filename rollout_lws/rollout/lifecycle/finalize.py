@@ -20,6 +20,7 @@ from rollout_lws.rollout.lifecycle import handing_over, idle
 from rollout_lws.rollout.lifecycle.parking import park
 from rollout_lws.rollout.lifecycle.promote import promote
 from rollout_lws.rollout.lifecycle.rollback import roll_back
+from rollout_lws.rollout.lifecycle.shifting import go_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
 from rollout_lws.rollout.routing import route, selector_pinning, sides
@@ -40,7 +41,7 @@ def run(d: Draft) -> Draft:
                 d = handing_over.hand_over(d) if d.paired else promote(d)
             case RollingBack() as state:
                 d = _on_record(d, state)
-                d = d.enter(CleaningUp(state.ending)) if d.paired else roll_back(d, state)
+                d = go_back(d, state) if d.paired else roll_back(d, state)
             case CleaningUp(ending):
                 d = clean_up(d, ending)
             case Idle() | InSteps() | Detaching():
@@ -114,6 +115,9 @@ def _without_groups(d: Draft) -> tuple[Draft, Routed]:
     if d.paired:
         d, rested = _restored(d)
         d, parked = park(d, ends=True) if rested.done else (d, rested)
+        if parked.done and d.capacity.shifts and d.stable.workload.replicas < d.replicas:
+            # The last place is free by now, and the number is asked for in a pass of its own.
+            return d, Routed(False, f"{d.called} gets {d.replicas} groups instead of {d.stable.workload.replicas}")
         return d, replace(parked, done=parked.done or parked.refused)
     result = remove(d.made, d.keys)
     return d.take(result), Routed(result.done, result.message)

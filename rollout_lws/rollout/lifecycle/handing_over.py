@@ -14,16 +14,17 @@ from rollout_lws.rollout.gates.telling import waits
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.health import deadline_passed, keep_clock, loading_words, waits_for_capacity
 from rollout_lws.rollout.groups.scaling import scale_new
+from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, turned_round
 from rollout_lws.rollout.lifecycle.rollback import record_ending
+from rollout_lws.rollout.lifecycle.shifting import shift
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, sides
 from rollout_lws.rollout.routing.drains import Leaving, drained
-from rollout_lws.rollout.routing.serving import groups_for_all
-from rollout_lws.rollout.routing.weights import weight_of
-from rollout_lws.rollout.state import CleaningUp, Promoting
+from rollout_lws.rollout.routing.weights import groups_for_all, weight_of
+from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.revisions import target_revision
 
@@ -66,7 +67,8 @@ def hand_over(d: Draft) -> Draft:
     if failure is not None and turned is None and aborts(d) and not d.paused:
         turned = Ending.ABORTED, failure.message
     if turned is not None:
-        return record_ending(d, *turned).enter(CleaningUp(turned[0]))
+        d = record_ending(d, *turned)
+        return d.enter(RollingBack(turned[0], promotion=False) if goes_back(d) else CleaningUp(turned[0]))
     if failure is not None and not d.paused:
         return _stops(d, failure)
     d, growing = _grows(d)
@@ -101,9 +103,13 @@ def _grows(d: Draft) -> tuple[Draft, str]:
     if not d.scales_sides or canary is None or (d.paused and not has_all):
         return d, ""
     d = remember_leaders(d, canary, d.new_revision, d.replicas)
-    result = scale_new(d, d.replicas)
+    if d.capacity.shifts:
+        d, routed = route.keep(d)
+        d, _, result = shift(d, d.replicas, routed)
+    else:
+        result = scale_new(d, d.replicas)
     d = d.take(result)
-    if result.done and (has_all or d.canary_ready >= groups_for_all(d)):
+    if (result.done or d.capacity.shifts) and (has_all or d.canary_ready >= groups_for_all(d)):
         return d, ""
     ready = f"{d.canary_ready} of {d.replicas} groups of {canary.name} ready{loading_words(d)}"
     return d, result.message or ready

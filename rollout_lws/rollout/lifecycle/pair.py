@@ -6,22 +6,26 @@ With ``touch: RouteOnly`` no workload is written.
 
 from __future__ import annotations
 
-from rollout_lws.api import Phase, StableRecord, StepState, SummaryState, TrafficRecord
+from rollout_lws.api import Capacity, Phase, StableRecord, StepState, SummaryState, TrafficRecord
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
+from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version, stored_as
 from rollout_lws.rollout.lifecycle import hold_enforcement, idle
 from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_version, waits_for_empty, waits_for_lws, write_hold
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
-from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.routing import sides
-from rollout_lws.rollout.routing.route_result import Routed
+from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
+from rollout_lws.rollout.routing.weights import does_without, recorded
+from rollout_lws.rollout.state import RollingBack
 from rollout_lws.traffic.routers import pair_routers
+from rollout_lws.traffic.split import Split
 from rollout_lws.workload.revisions import is_empty, observed, target_revision
 
 
@@ -39,7 +43,8 @@ def adopt(d: Draft) -> Draft:
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING, d.stable)
     # What cannot be released is protected all the same.
-    d, rested = sides.rest(d)
+    unfinished = _is_unfinished(d)
+    d, rested = (d, DONE) if unfinished else sides.rest(d)
     if d.scales_sides and not d.o.autoscalers.synced:
         return autoscalers.await_list(d)
     refusal = invalid_spec(d) or next(obstacles(d), None) or cannot_scale(d)
@@ -80,12 +85,42 @@ def adopt(d: Draft) -> Draft:
     )
     if other is None:
         return _counterpart_missing(d.event(EventReason.ADOPTED, f"{d.called} is the active side of the pair"))
+    if unfinished:
+        return _goes_back(d)
     start = "" if d.asks_for_stable else f", whose version is released by request: {d.command('start')}"
     note = f"{d.called} is the active side of the pair, {other.name} the inactive one{start}"
     if released_from is not None and released_from.workload_uid == other.workload.metadata.uid:
         note = f"{other.name} cannot serve any more, so that the release is over: {note}"
     d = d.event(EventReason.ADOPTED, note, warning=released_from is not None)
     return _tells(idle.rests(d), rested)
+
+
+def _is_unfinished(d: Draft) -> bool:
+    """True if a release that is not on record any more has taken so many groups of the active side that the others
+    could not carry all requests.
+    """
+    return goes_back(d) and sides.shares(d) and not does_without(d)
+
+
+def _goes_back(d: Draft) -> Draft:
+    """Has the release that is not on record any more go back, in which the active side gets its groups again."""
+    weight = sides.weight_of_new(d)
+    d = d.set(
+        phase=Phase.PROGRESSING,
+        traffic=TrafficRecord(step=1, since=d.now, desired=recorded(Split(weight))),
+        observed_template_hash=d.version.template_hash,
+        observed_rollout_id=d.release_id,
+        capacity=Capacity.PAIR,
+    )
+    d = d.set_sub(new_revision=target_revision(d.edited), current_step_index=1)
+    d = d.enter(RollingBack(Ending.ROLLBACK, promotion=False))
+    note = (
+        f"{d.called} is the active side of the pair, and has {d.stable.workload.replicas} of {d.replicas} groups: it"
+        f" gets the others back before {d.other_name} loses its requests"
+    )
+    return d.event(EventReason.ADOPTED, note, warning=True).reconciling(
+        Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, note
+    )
 
 
 def without_active(d: Draft) -> Draft:

@@ -15,9 +15,10 @@ from rollout_lws.rollout.history import record_stable
 from rollout_lws.rollout.lifecycle import hold_enforcement, native_rollout
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing import sides
+from rollout_lws.rollout.routing.group_drains import put_back_staying
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.sides import ACTIVE, PARKED
-from rollout_lws.rollout.state import CleaningUp
+from rollout_lws.rollout.state import CleaningUp, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import hold
@@ -30,11 +31,18 @@ def hold_sides(d: Draft) -> Draft:
     """
     if not d.scales_sides:
         return d
-    d, other = hold_enforcement.keep_hold(d), d.o.canary
-    if other is None or not other.workload.replicas or not isinstance(d.state, CleaningUp):
+    d, other = hold_enforcement.keep_hold(put_back(d)), d.o.canary
+    if other is None or not other.workload.replicas or not isinstance(d.state, RollingBack | CleaningUp):
         return d
     body = hold(other.workload, d.keys, d.uid, counted=True)
     return d.write((_patch(other, body, "nothing starts until its requests have ended"),)) if body is not None else d
+
+
+def put_back(d: Draft) -> Draft:
+    """Gives groups that a release has taken out of their Service their label again, once none takes any."""
+    for facts in (d.o.stable, d.o.canary) if d.scales_sides and not d.shifts else ():
+        d = put_back_staying(d, facts, facts.workload.replicas) if facts is not None else d
+    return d
 
 
 def follow_held(d: Draft) -> Draft:
@@ -81,6 +89,7 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
     if not d.scales_sides:
         return d, DONE
     d, labelled = _label(d, d.stable, ACTIVE)
+    d = _forget_number(d)
     other = d.o.canary
     if other is None or not labelled.done:
         return d, labelled
@@ -102,8 +111,20 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
 
 
 def _scaled_to_zero(d: Draft, facts: Facts, told: str) -> tuple[Draft, Routed]:
-    body = {"metadata": {"labels": {d.keys.side: PARKED}}, "spec": {"replicas": 0}}
+    metadata: dict[str, object] = {"labels": {d.keys.side: PARKED}}
+    if d.keys.replicas in facts.workload.metadata.annotations:
+        metadata["annotations"] = {d.keys.replicas: None}
+    body = {"metadata": metadata, "spec": {"replicas": 0}}
     return d.write((_patch(facts, body, told),)), Routed(False, told)
+
+
+def _forget_number(d: Draft) -> Draft:
+    """Removes the note of the number that the active side had, once it has that again."""
+    workload = d.stable.workload
+    if d.keys.replicas not in workload.metadata.annotations or workload.replicas < d.replicas:
+        return d
+    body = {"metadata": {"annotations": {d.keys.replicas: None}}}
+    return d.write((_patch(d.stable, body, "it has all of its groups again"),))
 
 
 def _label(d: Draft, facts: Facts, role: str) -> tuple[Draft, Routed]:

@@ -12,6 +12,7 @@ from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.scaling import partition_update
+from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, overdue, turned_round
 from rollout_lws.rollout.lifecycle.native_rollout import past_stable
@@ -26,6 +27,7 @@ def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
     """
     d = record_ending(d, ending, why)
     takes_back = d.capacity.steps_open_windows or (d.o.stable is not None and not d.paired and past_stable(d))
+    takes_back = takes_back or goes_back(d)
     return d.enter(RollingBack(ending, promotion=False) if takes_back else CleaningUp(ending))
 
 

@@ -24,6 +24,7 @@ from rollout_lws.rollout.lifecycle import actions, finalize, handing_over
 from rollout_lws.rollout.lifecycle.actions import stays_paused
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
+from rollout_lws.rollout.lifecycle.shifting import shift
 from rollout_lws.rollout.preflight import cannot_release, surge_under_kueue
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning, sides, traffic_shift
@@ -209,11 +210,15 @@ def _asked(d: Draft, pinned: Routed) -> tuple[Draft, CurrentStep]:
     index, judged = d.sub.current_step_index, step_batch(d)
     d = _with(d, judged)
     drained, routed = DONE, None
+    if d.capacity.shifts:
+        d, routed = route.route(d, index)
+        d, drained, scaled = shift(d, judged.wanted, routed)
+        return d, CurrentStep(index, d.strategy.steps[index - 1], judged, pinned, drained, routed, scaled)
     going = leaving(d, judged.wanted)
     if going:
         # These groups must stop receiving requests and drain first.
         d, drained = traffic_shift.make_room(d, index, going)
-    elif d.capacity.updates_regular:
+    elif d.capacity.takes_places:
         # The new groups need their traffic weight before the next old group goes.
         d, routed = route.route(d, index)
     scaled = scale_new(d, judged.wanted, emptied=drained.emptied, waits=routed.message if routed else "")

@@ -17,9 +17,9 @@ from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef
 from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.routing.serving import groups_for_all
+from rollout_lws.rollout.routing.group_drains import named_selectors, removable
 from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, unlisted
-from rollout_lws.rollout.routing.weights import settings, share_of_step
+from rollout_lws.rollout.routing.weights import groups_for_all, settings, share_of_step
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import Names, of_sides
@@ -112,7 +112,7 @@ def obstacles(d: Draft) -> Iterator[Refusal]:
     if asked is not None and facts is not None:
         yield from _sides(d, facts) if d.paired else _service(d, facts)
         # What a pair's user does with the workloads and Services beside the route is the user's.
-        checks = (_pools, _routers, _full) if d.paired else _CHECKS
+        checks = (_pools, _routers, _full, _overloaded, _inseparable) if d.paired else _CHECKS
         for check in checks:
             yield from check(d, asked, facts)
 
@@ -330,8 +330,21 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
             )
 
 
+def _inseparable(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+    """Refuses selectors out of which no single group can be taken before it goes."""
+    for selecting, live in named_selectors(facts) if d.capacity.shifts and facts.synced else ():
+        resource, name = selecting.resource, live["metadata"]["name"]
+        if not removable(selecting.selector(live), d.labels.prefixes):
+            yield Refusal(
+                Reason.SERVICE_PROBLEM if resource == SERVICES else Reason.POOL_PROBLEM,
+                f"{resource.kind} {name} selects groups only by labels that the {d.kind} gives them, and shift takes"
+                " single groups out of it before they go: add a label of the template to its selector, such as app",
+                FieldRef("spec.selector", resource.kind, name),
+            )
+
+
 def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
-    """Refuses a weight that would overload the few new groups, if one LWS runs both versions."""
+    """Refuses a weight that would overload the few groups of a version, if new ones take places of old ones."""
     over = overload(d.strategy, d.replicas)
     if over:
         yield Refusal(Reason.ROUTE_PROBLEM, over.message, _at(d, f"steps[{over.step - 1}].traffic"))

@@ -11,12 +11,11 @@ from datetime import datetime
 
 from rollout_lws.api import AnsweredBy, Phase, TrafficRecord
 from rollout_lws.api.base import with_fields
-from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.rollout.backoff import Wait, doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
-from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, settings, weight_of
+from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, groups_for_all, settings, weight_of
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
@@ -219,13 +218,6 @@ def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> Wait 
         seconds, why = asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS, ""
     until = d.yet_to_come(since, seconds) if since is not None else None
     return Wait(f"the stable version gets its share back at {until:%H:%M:%S} UTC{why}", until) if until else None
-
-
-def groups_for_all(d: Draft) -> int:
-    """Ready groups that the new version needs to get all requests: R, less the tolerated ones."""
-    style = d.o.rollout.spec.strategy.style
-    threshold = style.failure_threshold if style is not None else None
-    return d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
 
 
 def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:

@@ -281,6 +281,12 @@ def shares(d: Draft) -> bool:
     return facts is not None and any(each.reaches_new for each in pair_routers(facts))
 
 
+def weight_of_new(d: Draft) -> int:
+    """The least percentage of requests that a route, as it stands, sends the inactive side."""
+    facts = d.o.routing
+    return min((each.state.weight for each in pair_routers(facts)), default=0) if facts is not None else 0
+
+
 def is_on_record(d: Draft) -> bool:
     """True if a route says which side is active."""
     facts = d.o.routing

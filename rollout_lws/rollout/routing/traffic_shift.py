@@ -122,7 +122,7 @@ def make_room(d: Draft, index: int | None = None, going: tuple[Group, ...] | Non
     only follows.
     """
     record = d.status.traffic
-    follows = d.capacity.updates_regular and record is not None and bool(record.step) and not does_without(d)
+    follows = d.capacity.takes_places and record is not None and bool(record.step) and not does_without(d)
     if follows:
         d, routed = keep(d) if index is None else route(d, index)
         return awaited(d, grace_over(d)) if routed.done else (d, routed)

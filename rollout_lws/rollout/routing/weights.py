@@ -7,8 +7,10 @@ from dataclasses import replace
 from rollout_lws.api import TrafficRecord, TrafficRouting, TrafficWeight
 from rollout_lws.capacity.batches import batch
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.objects.scaling import scaled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import leaving, partition_update
+from rollout_lws.rollout.groups.shifting import goes_back, margin, next_numbers, ready_groups
 from rollout_lws.rollout.routing.versions import stable_endpoints
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -31,7 +33,7 @@ def share_of_step(d: Draft, index: int) -> Split:
     """The split of step ``index`` (1-based); a step without traffic and matches removes the canary's weight."""
     index = max(1, min(index, len(d.strategy.steps)))
     step = sharing_step(d.strategy, index)
-    beside = d.stable.workload.replicas if d.paired else None
+    beside = d.stable.workload.replicas if d.paired and not d.capacity.shifts else None
     weight = weight_of_step(d.strategy, index, d.replicas, beside, bounded=d.capacity.makes_groups)
     return Split(weight, step.matches, step.request_header_modifier)
 
@@ -70,9 +72,11 @@ def wanted_split(d: Draft) -> Split:
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
     split = share_of_step(d, record.step)
+    if d.o.stable is not None and (d.capacity.shifts or goes_back(d)):
+        return _share_in_shift(d, split)
     if d.paired:
         return replace(split, weight=100, matches=()) if isinstance(d.state, Promoting) else split
-    if d.capacity.updates_regular:
+    if d.capacity.takes_places:
         return _share_in_place(d, split)
     match d.state:
         case Idle() | InSteps() | Detaching() | CleaningUp() | RollingBack(promotion=False):
@@ -100,6 +104,37 @@ def _share_in_place(d: Draft, split: Split) -> Split:
         # No new group, no weight.
         return ALL_STABLE
     return replace(split, weight=weight_in_place(split.weight, new, ready, d.replicas))
+
+
+def _share_in_shift(d: Draft, split: Split) -> Split:
+    """The step's weight once its groups are ready, and all requests in the hand-over once there are enough; until then
+    the new version's part of the groups that stay, before those that go lose their requests.
+    """
+    if isinstance(d.state, CleaningUp):
+        return split
+    stable, new = ready_groups(d, next_numbers(d))
+    match d.state:
+        case RollingBack():
+            split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))
+        case Promoting():
+            split = replace(split, weight=100, matches=())
+            if d.canary_ready >= groups_for_all(d):
+                return split
+        case InSteps() | Idle() | Detaching():
+            wanted = d.wanted(max(1, d.sub.current_step_index))
+            if batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
+                return split
+    return replace(split, weight=weight_in_place(split.weight, new, stable, d.replicas)) if new else ALL_STABLE
+
+
+def groups_for_all(d: Draft) -> int:
+    """Ready groups that the new version needs to get all requests: R, less the tolerated ones; in a shift as many as
+    there is room for beside the last group of the stable one.
+    """
+    style = d.o.rollout.spec.strategy.style
+    threshold = style.failure_threshold if style is not None else None
+    least = d.replicas - (scaled(threshold, d.replicas) if threshold else 0)
+    return min(least, max(1, d.replicas + margin(d).extra - 1)) if d.capacity.shifts else least
 
 
 def does_without(d: Draft) -> bool:

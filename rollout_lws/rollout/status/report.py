@@ -159,7 +159,7 @@ def _troubled(d: Draft) -> tuple[str, ...]:
         if facts is None:
             continue
         troubled = any(group.ready_since is None for group in groups(facts))
-        promoting = isinstance(d.state, Promoting | RollingBack)
+        promoting = isinstance(d.state, Promoting | RollingBack) or d.shifts
         if troubled or (releasing and (facts is d.o.canary or facts is d.home or promoting)):
             wanted.append(facts.name)
     return tuple(dict.fromkeys((*wanted, *draining.watched(d))))

@@ -1,0 +1,139 @@
+"""Releases that take groups from one side of a pair as the other side gets some: forward, and back.
+
+Requests move first: the weights are such that the groups which go are not needed. Then those groups lose their label
+and drain, and only then their workload is scaled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rollout_lws.api import FinalisingStep, Phase, SummaryState
+from rollout_lws.capacity.result import CapacityResult
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.crash_loops import remember_leaders
+from rollout_lws.rollout.groups.scaling import scale_new
+from rollout_lws.rollout.groups.shifting import goes_back, going, next_numbers, remaining, unknown_pods
+from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, turned_round
+from rollout_lws.rollout.lifecycle.parking import park
+from rollout_lws.rollout.lifecycle.rollback import record_ending
+from rollout_lws.rollout.reasons import Ending, Reason
+from rollout_lws.rollout.routing import route
+from rollout_lws.rollout.routing.group_drains import put_back_staying, take_out
+from rollout_lws.rollout.routing.route_result import DONE, Routed
+from rollout_lws.rollout.routing.weights import does_without
+from rollout_lws.rollout.state import CleaningUp, RollingBack, forced_since
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import groups
+
+
+def shift(d: Draft, wanted: int, routed: Routed) -> tuple[Draft, Routed, CapacityResult]:
+    """Has both sides go on towards ``wanted`` groups of the new version; ``routed`` is the result of the weights that
+    this takes. Gives what requests on groups of the new version that go wait for, and what the new side takes, which is
+    done when it has ``wanted`` groups.
+    """
+    numbers = next_numbers(d)
+    d, told = _stable_has(d, numbers.stable, may_begin=routed.done)
+    canary = d.o.canary
+    if canary is None or numbers.new >= canary.workload.replicas:
+        d = put_back_staying(d, canary, numbers.new) if canary is not None else d
+        scaled = scale_new(d, numbers.new)
+        if scaled.done and numbers.new < wanted:
+            scaled = replace(scaled, done=False, message=told or _until_gone(d))
+        return d, DONE, scaled
+    d, number, emptied = _emptied(d, canary, numbers.new, may_begin=routed.done)
+    scaled = scale_new(d, number)
+    return d, emptied, replace(scaled, done=scaled.done and number == wanted)
+
+
+def _stable_has(d: Draft, number: int, *, may_begin: bool) -> tuple[Draft, str]:
+    """Scales the stable side to this number, in the end; what that waits for, "" for nothing."""
+    facts = d.o.stable
+    if facts is None:
+        return d, ""
+    d = put_back_staying(d, facts, number)
+    emptied = DONE
+    if number < facts.workload.replicas:
+        d, number, emptied = _emptied(d, facts, number, may_begin=may_begin)
+    if number != facts.workload.replicas:
+        d = d.write((_scaled(d, facts, number),))
+    return d, emptied.message
+
+
+def _emptied(d: Draft, facts: Facts, number: int, *, may_begin: bool) -> tuple[Draft, int, Routed]:
+    """The number that the side may have by now, on the way down to ``number``."""
+    leaving = going(facts, number)
+    d, done, waits = take_out(d, facts, leaving, may_begin=may_begin)
+    return d, number if done == len(leaving) else leaving[done].ordinal + 1, waits
+
+
+def _scaled(d: Draft, facts: Facts, number: int) -> Patch:
+    """The number, and what it was before the release took groups, which no status has to say then."""
+    workload, meta = facts.workload, facts.workload.metadata
+    noted = str(d.replicas) if number < d.replicas else None
+    body: dict[str, Any] = {"spec": {"replicas": number}}
+    if meta.annotations.get(d.keys.replicas) != noted:
+        body["metadata"] = {"annotations": {d.keys.replicas: noted}}
+    reason = f"{number} groups instead of {workload.replicas}: {d.edited.name} has the others"
+    return Patch(workload.resource, meta.namespace, meta.name, body, reason, meta.resource_version)
+
+
+def _until_gone(d: Draft) -> str:
+    """Which groups have to be gone before others come; "" if none is going."""
+    facts, unknown = d.o.stable, unknown_pods(d)
+    if unknown is not None:
+        return unknown or f"pods of {d.name} and {d.other_name} are being listed"
+    above = remaining(facts) if facts is not None else ()
+    gone = ", ".join(str(ordinal) for ordinal in above[:3])
+    return f"{d.edited.name} gets its next group when group {gone} of {d.name} is gone" if gone else ""
+
+
+# Back
+
+
+def go_back(d: Draft, state: RollingBack) -> Draft:
+    """Gives the active side its groups back as those of the other one go; without a verdict if another task continues
+    in this pass.
+    """
+    turned = turned_round(d)
+    if turned is not None and turned[0] not in (state.ending, Ending.CONTINUOUS):
+        state = replace(state, ending=turned[0])
+        d = record_ending(d, *turned).enter(state).set(phase=Phase.PROGRESSING)
+    if not goes_back(d):
+        return d.enter(CleaningUp(state.ending))
+    d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    d = remember_leaders(d, d.stable, d.stable_revision, d.replicas)
+    d = keep_time(d)
+    numbers = next_numbers(d)
+    if does_without(d) or forced_since(d.status) is not None:
+        d, emptied = route.withdraw(d)
+        d, told = _stable_has(d, numbers.stable, may_begin=emptied.done)
+        d, emptied = park(d, ends=True) if emptied.done else (d, emptied)
+        ready = sum(group.ready(d.now) for group in groups(d.stable))
+        if emptied.done and d.stable.workload.replicas >= d.replicas and (ready >= d.replicas or overdue(d)):
+            return d.enter(CleaningUp(state.ending))
+    else:
+        d, routed = route.keep(d)
+        d, told = _stable_has(d, numbers.stable, may_begin=routed.done)
+        canary, emptied = d.o.canary, routed
+        if canary is not None and numbers.new < canary.workload.replicas:
+            d, number, emptied = _emptied(d, canary, numbers.new, may_begin=routed.done)
+            d = d.take(scale_new(d, number))
+    return _comes_back(d, emptied, told)
+
+
+def _comes_back(d: Draft, emptied: Routed, told: str) -> Draft:
+    passed = overdue(d)
+    ready = sum(group.ready(d.now) for group in groups(d.stable))
+    doing = f"{ready} of {d.replicas} groups of {d.name} ready"
+    waits = emptied.message or told
+    doing = f"{doing}; {waits}" if waits else doing
+    if passed is not None:
+        return d.stalled(passed[0], f"going back: {passed[1].rstrip('.')}; it goes on by itself: {doing}", goes_on=True)
+    if emptied.contested:
+        return d.stalled(Reason.ROUTE_CONFLICT, emptied.message, field=emptied.field)
+    if emptied.timed:
+        return d.reconciling(Reason.DRAINING, SummaryState.ROLLING_BACK, doing)
+    return d.reconciling(Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, doing)

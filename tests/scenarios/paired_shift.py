@@ -1,0 +1,101 @@
+"""What stories of pairs that shift share: how many groups there are together, and moments in which some are going."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_GROUP_INDEX, LWS_NAME, LWS_WORKER_INDEX, PODS
+from rollout_lws.sandbox.store import Event
+from tests.scenarios.paired import BLUE, GREEN, MeteredPair, apply, handing_over, in_step, metered_pair
+from tests.scenarios.paired_scaled import replicas
+from tests.scenarios.world import KEYS, NAMESPACE, World
+
+#: A quarter of the groups, and then three quarters, each with an approval.
+STEPS: tuple[dict[str, Any], ...] = (
+    {"replicas": "25%", "traffic": "auto", "pause": {}},
+    {"replicas": "75%", "traffic": "auto", "pause": {}},
+)
+MOMENTS = ("draining", "step 1", "step 2", "hand-over")
+#: Groups of the side that has the requests.
+GROUPS = 4
+
+
+class ShiftJudge:
+    """Judges after each change of a pod: at most ``most`` groups of both sides, terminating ones among them, and at
+    least ``least`` ready ones. None is not judged.
+    """
+
+    def __init__(self, world: World, most: int | None = GROUPS + 1, least: int | None = GROUPS) -> None:
+        self._world, self.most, self.least = world, most, least
+        self.loads, self._known = 0, {pod["metadata"]["uid"] for pod in self._pods(leaders=True)}
+        world.server.store.subscribe(self._see)
+
+    def _pods(self, *, leaders: bool = False) -> list[dict[str, Any]]:
+        only = f"{LWS_WORKER_INDEX}=0" if leaders else ""
+        return self._world.server.list(PODS, NAMESPACE, label_selector=only)
+
+    def _see(self, event: Event) -> None:
+        if event.resource != PODS:
+            return
+        by_group: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for pod in self._pods():
+            labels = pod["metadata"]["labels"]
+            if LWS_GROUP_INDEX in labels:
+                by_group.setdefault((labels[LWS_NAME], labels[LWS_GROUP_INDEX]), []).append(pod)
+            if labels.get(LWS_WORKER_INDEX) == "0" and pod["metadata"]["uid"] not in self._known:
+                self._known.add(pod["metadata"]["uid"])
+                self.loads += 1
+        ready = sum(len(pods) == 2 and all(map(_is_ready, pods)) for pods in by_group.values())
+        if self.most is not None and len(by_group) > self.most:
+            self._world.errors.append(AssertionError(f"{len(by_group)} groups: {sorted(by_group)}"))
+        if self.least is not None and ready < self.least:
+            self._world.errors.append(AssertionError(f"{ready} ready groups of {sorted(by_group)}"))
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+@asynccontextmanager
+async def shifting(shift: dict[str, Any] | None = None, **more: Any) -> AsyncIterator[MeteredPair]:
+    """A pair at rest whose next release shifts."""
+    asked = {"shift": shift or {}, **more.pop("more", {})}
+    async with metered_pair(*more.pop("steps", STEPS), more=asked, scaled=True, **{"replicas": GROUPS, **more}) as pair:
+        yield pair
+
+
+async def come_to(world: World, moment: str) -> None:
+    match moment:
+        case "hand-over":
+            await handing_over(world)
+        case "draining":
+            apply(world, GREEN, "v2")
+            await world.until(lambda: bool(draining(world)), "a group is taken out", 1200)
+        case _:
+            await in_step(world, int(moment.split()[1]))
+
+
+def draining(world: World) -> list[str]:
+    """Pods that have lost a label."""
+    return [
+        pod["metadata"]["name"]
+        for pod in world.server.list(PODS, NAMESPACE)
+        if KEYS.draining in (pod["metadata"].get("annotations") or {})
+    ]
+
+
+def assert_none_left(world: World) -> None:
+    """No note of a release is left on a workload or a pod."""
+    assert not draining(world)
+    for name in replicas(world):
+        lws = world.get(LEADER_WORKER_SETS, name) or {"metadata": {}}
+        assert KEYS.replicas not in (lws["metadata"].get("annotations") or {}), name
+
+
+def at_rest(world: World, side: str, count: int = GROUPS) -> bool:
+    other = BLUE if side == GREEN else GREEN
+    return replicas(world) == {side: count, other: 0}

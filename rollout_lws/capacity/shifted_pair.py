@@ -6,7 +6,7 @@ ready ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout_lws.capacity.pair import ScaledPair
 from rollout_lws.objects.scaling import scaled
@@ -51,6 +51,8 @@ class Side:
 
     asked: int
     groups: tuple[tuple[int, bool], ...] = ()
+    lowered_from: int = 0
+    """The number from which another client has lowered ``asked``, as far as groups beyond still terminate; else 0."""
 
     @property
     def standing(self) -> int:
@@ -61,10 +63,13 @@ class Side:
         """Ready groups that are left if it is scaled down to ``number``: the highest ones go."""
         return sum(ready for ordinal, ready in self.groups if ordinal < min(number, self.asked))
 
-    def fewer(self, least: int, needed: int) -> int:
-        """The smallest number, not below ``least``, with which as many groups as ``needed`` stay ready."""
+    def fewer(self, least: int, needed: int, *, free: bool = False) -> int:
+        """The smallest number, not below ``least``, with which as many groups as ``needed`` stay ready; with ``free``,
+        if there are fewer, those go that are not ready.
+        """
         number = self.asked
-        while number > least and self.ready(number - 1) >= min(needed, self.ready(self.asked)):
+        enough = min(needed, self.ready(self.asked)) if free else needed
+        while number > least and self.ready(number - 1) >= enough:
             number -= 1
         return number
 
@@ -84,10 +89,15 @@ def shift(margin: Margin, replicas: int, stable: Side, new: Side, *, stable_to: 
     room = max(0, replicas + margin.extra - stable.standing - new.standing)
     needed = max(1, replicas - margin.unavailable)
     new_next = min(new_to, new.asked + room)
-    room -= max(0, new_next - new.asked)
-    stable_next = min(stable_to, stable.asked + room)
     if new_to < new.asked:
-        new_next = new.fewer(new_to, needed - stable.ready(stable.asked))
-    if stable_to < stable.asked:
-        stable_next = stable.fewer(stable_to, needed - new.ready(new_next))
-    return Shift(stable_next, new_next)
+        new_next = new.fewer(new_to, needed - stable.ready(stable.asked), free=True)
+    lacking = needed - new.ready(new_next)
+    # The places of groups that another client has scaled away are taken until they are gone.
+    asked = max(stable.asked, min(stable.lowered_from, lacking))
+    while replace(stable, asked=asked).standing > stable.standing + room:
+        asked -= 1
+    stable_next = min(stable_to, asked + max(0, room - max(0, new_next - new.asked)))
+    if stable_to < asked:
+        # Groups that are not ready go for those of the new version that have no room.
+        stable_next = replace(stable, asked=asked).fewer(stable_to, lacking, free=not room and new_to > new.asked)
+    return Shift(max(stable_next, min(asked, stable_to)), new_next)

@@ -53,6 +53,13 @@ def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
     return max(min(100 * new // (new + stable), weight), 100 - MOST * 100 * stable // replicas)
 
 
+def weight_of_groups(weight: int, new: int, stable: int, replicas: int) -> int:
+    """The intended ``weight``, but with ``new`` and ``stable`` ready groups of ``replicas`` no group gets more than
+    MOST times its load at rest, first of all no stable one.
+    """
+    return max(min(weight, MOST * 100 * new // replicas), 100 - MOST * 100 * stable // replicas)
+
+
 def weight_in_promotion(weight: int, new: int, replicas: int, batch_size: int) -> int:
     """The canary's weight while ``batch_size`` of the ``replicas`` stable groups are down together: at least the
     proportion of its ``new`` groups among all that stay up, rounded up, and not less than its ``weight`` before.

@@ -68,6 +68,8 @@ def _rules(d: Draft) -> Draft:
     # A Rollout that is deleted or disabled finishes its release first, so its revisions must be current.
     d = history.drop_doubles(d)
     d = d if d.paired and not d.scales_sides else native_rollout.follow_revision(d)
+    if d.paired and d.o.stable is not None and pair.must_go_back(d):
+        return pair.go_back(d) if handing_over.is_known(d) else pair.adopt(d)
     if detach.deleting(d):
         return detach.leave(replicas.forget(d), Ending.DELETED)
     if d.o.rollout.spec.disabled:

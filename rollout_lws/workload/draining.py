@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
@@ -11,6 +12,10 @@ import msgspec
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.workloads import Pod
+
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.\-]{0,61}[A-Za-z0-9])?"
+_KEY = re.compile(rf"([a-z0-9.\-]{{1,253}}/)?{_NAME}")
+_VALUE = re.compile(rf"({_NAME})?")
 
 
 class Draining(Struct, frozen=True):
@@ -24,14 +29,23 @@ _decoder = msgspec.json.Decoder(Draining)
 
 
 def draining(pod: Pod, keys: Keys) -> Draining | None:
-    """The record on the pod; None without one that can be read."""
+    """The record on the pod; None without one that can be read. Any client may have written it."""
     text = pod.metadata.annotations.get(keys.draining)
     if text is None:
         return None
     try:
         return _decoder.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def lost_labels(record: Draining, reserved: tuple[str, ...]) -> dict[str, str]:
+    """The labels of the record that a release may have removed: sound ones, and none by which controllers find pods."""
+    return {
+        key: value
+        for key, value in record.labels.items()
+        if not key.startswith(reserved) and _KEY.fullmatch(key) and _VALUE.fullmatch(value)
+    }
 
 
 def taken_out(record: Draining, keys: Keys) -> dict[str, Any]:
@@ -40,9 +54,9 @@ def taken_out(record: Draining, keys: Keys) -> dict[str, Any]:
     return _metadata(dict.fromkeys(record.labels), {keys.draining: text})
 
 
-def put_back(record: Draining, keys: Keys) -> dict[str, Any]:
-    """The merge patch that gives them back."""
-    return _metadata(record.labels, {keys.draining: None})
+def put_back(labels: Mapping[str, str], keys: Keys) -> dict[str, Any]:
+    """The merge patch that gives a pod these labels back, and removes the record."""
+    return _metadata(labels, {keys.draining: None})
 
 
 def _metadata(labels: Mapping[str, str | None], annotations: Mapping[str, str | None]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ KUEUE_REASONS = _KUEUE_WAITS | {"GroupLost", "Deactivated", "Rejected", GIVEN_UP
 #: Longest message: with the sentence around it, it must fit into a status field.
 TEXT_LIMIT = 1024
 
+#: The highest severity of what waiting mostly ends.
+LOADING = 2
 _SEVERITY = {Kind.LOADS: 1, Kind.WAITS: 2, Kind.FAILED: 4}
 _NONE: Mapping[str, int] = {}
 
@@ -92,7 +94,7 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
     found = of_pod
     if told is not None and told.kind is Kind.FAILED:
         found = Trouble(name, group.index, told.reason, told.message, 4)
-        if severity > 2:
+        if severity > LOADING:
             found = replace(of_pod, reason=told.reason, message=f"{told.message}; {message}", severity=4)
     elif (
         told is not None and reason == "SchedulingGated" and (told.kind is Kind.WAITS or not _others_gate(facts, group))

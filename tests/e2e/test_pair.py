@@ -38,9 +38,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.
 ROUTING = {"gracePeriodSeconds": 1, "drainSeconds": 2}
 
 
-async def begin(world: RemoteWorld, *, scaled: bool = False) -> None:
+#: One group by an approval, and the others after it.
+SHIFT_STEPS = ({"replicas": 1, "traffic": "auto", "pause": {}},)
+
+
+async def begin(world: RemoteWorld, *, scaled: bool = False, shifts: bool = False) -> None:
     create_sides(world, replicas=2, beside=0 if scaled else 2, size=1)  # type: ignore[arg-type]
-    world.server.create(ROLLOUTS, rollout(routing=ROUTING, spec={} if scaled else None))
+    steps = SHIFT_STEPS if shifts else ()
+    made = rollout(*steps, routing=ROUTING, spec={} if scaled else None, shift={} if shifts else None)
+    world.server.create(ROLLOUTS, made)
     await all_ready(world, BLUE, GREEN)  # type: ignore[arg-type]
     world.start_controller()
     await world.until(lambda: world.state == "Healthy", "at rest", 60)
@@ -157,6 +163,40 @@ async def settled(world: RemoteWorld, wanted: dict[str, int]) -> None:
     await world.until(there, f"groups {wanted}", 90)
 
 
+async def shifted_there_and_back(world: RemoteWorld) -> None:
+    """Groups of one side go as those of the other one come: there are never more than three."""
+    most = 0
+
+    def comes_to(state: str) -> bool:
+        nonlocal most
+        most = max(most, len(world.server.list(PODS, label_selector=f"{LWS_WORKER_INDEX}=0")))
+        return world.state == state
+
+    world.kill_after(12)
+    for side, other, tag in ((GREEN, BLUE, "v2"), (BLUE, GREEN, "v3")):
+        apply(world, side, tag)  # type: ignore[arg-type]
+        await world.until(lambda: comes_to("AwaitingApproval"), f"{tag} waits for approval", 90)
+        await settled(world, {side: 1, other: 1})
+        world.approve()
+        await world.until(lambda: comes_to("Healthy"), "at rest", 90)
+        await settled(world, {side: 2, other: 0})
+    assert most == 3
+
+
+async def shifted_and_aborted(world: RemoteWorld) -> None:
+    world.kill_after(12)
+    apply(world, GREEN, "v2")  # type: ignore[arg-type]
+    await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+    await settled(world, {BLUE: 1, GREEN: 1})
+    world.request("Abort")
+    await world.until(lambda: world.state == "Aborted", "aborted", 90)
+    await settled(world, {BLUE: 2, GREEN: 0})
+    notes = (world.get(LEADER_WORKER_SETS, BLUE) or {})["metadata"].get("annotations") or {}
+    assert KEYS.replicas not in notes
+    assert not any(KEYS.draining in (pod["metadata"].get("annotations") or {}) for pod in world.server.list(PODS))
+
+
+SHIFTED: tuple[Story, ...] = (shifted_there_and_back, shifted_and_aborted)
 SCALED: tuple[Story, ...] = (scaled_there_and_back, scaled_and_aborted, scaled_and_deleted, scaled_by_kubectl)
 
 
@@ -166,6 +206,10 @@ async def test_a_pair_comes_to_each_of_its_ends(place: Place) -> None:
 
 async def test_a_pair_that_releases_scale_comes_to_each_of_its_ends(place: Place) -> None:
     await _all_told(place, SCALED)
+
+
+async def test_a_pair_that_shifts_comes_to_each_of_its_ends(place: Place) -> None:
+    await _all_told(place, SHIFTED)
 
 
 async def _all_told(place: Place, every: tuple[Story, ...]) -> None:
@@ -180,11 +224,13 @@ async def _told(place: Place, story: Story) -> None:
     programs = Programs()
     try:
         async with place.world(f"pair-{story.__name__.replace('_', '-')}", programs) as world:
-            await begin(world, scaled=story in SCALED)
+            await begin(world, scaled=story not in STORIES, shifts=story in SHIFTED)
             await story(world)
             assert world.kills == 1
-            # Of workloads that releases scale, no Service and no pod is written either.
-            assert [each for each in _written(world) if story in STORIES or LEADER_WORKER_SETS.kind not in each] == []
+            # Of workloads that releases scale, no Service is written either, and pods only where single groups go.
+            ours = {LEADER_WORKER_SETS.kind} if story not in STORIES else set()
+            ours |= {PODS.kind} if story in SHIFTED else set()
+            assert [each for each in _written(world) if each.split()[0] not in ours] == []
     except BaseException as error:
         error.add_note("\n".join(programs.logs()))
         raise

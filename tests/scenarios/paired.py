@@ -145,10 +145,10 @@ def no_workload_written(world: World) -> Callable[[World], None]:
 
 
 class WeightJudge:
-    """Judges each write of the route: no side gets weight without a ready group while the other one has some."""
+    """Judges each write of the weights: no side gets some without a ready group while the other one has ready ones."""
 
     def __init__(self, world: World) -> None:
-        self.world = world
+        self.world, self._known = world, weights(world)
 
     def watch(self) -> None:
         store_write = self.world.store_write
@@ -162,6 +162,9 @@ class WeightJudge:
 
     def judge(self) -> None:
         found = weights(self.world)
+        before, self._known = self._known, found
+        if found == before:
+            return
         ready = {name for name in found if self._has_ready_leader(name)}
         empty = {name for name, weight in found.items() if weight and name not in ready}
         assert not empty or not ready, f"{empty} got weight without a ready group: {found}"

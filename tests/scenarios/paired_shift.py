@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_GROUP_INDEX, LWS_NAME, LWS_WORKER_INDEX, PODS
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    LWS_GROUP_INDEX,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+)
 from rollout_lws.sandbox.store import Event
-from tests.scenarios.paired import BLUE, GREEN, MeteredPair, apply, handing_over, in_step, metered_pair
+from tests.scenarios.paired import (
+    BLUE,
+    GREEN,
+    SERVICES_OF,
+    MeteredPair,
+    apply,
+    handing_over,
+    in_step,
+    metered_pair,
+    weights,
+)
 from tests.scenarios.paired_scaled import replicas
 from tests.scenarios.world import KEYS, NAMESPACE, World
 
@@ -54,6 +72,45 @@ class ShiftJudge:
             self._world.errors.append(AssertionError(f"{ready} ready groups of {sorted(by_group)}"))
 
 
+class LoadJudge:
+    """Looks once a second: by the weights of the route, no group that its Service leads to has more than ``most`` times
+    the requests of a group at rest for longer than changes take, and no side gets requests without one.
+    """
+
+    def __init__(self, world: World, most: float = 2.05) -> None:
+        self._world, self._most = world, most
+        self._over: list[str] = []
+        self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    def _led_to(self, side: str) -> int:
+        selector = (self._world.get(SERVICES, SERVICES_OF[side]) or {})["spec"]["selector"]
+        wanted = ",".join(f"{key}={value}" for key, value in selector.items())
+        return sum(map(_is_ready, self._world.server.list(PODS, NAMESPACE, label_selector=wanted)))
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            found = weights(self._world)
+            for side, weight in found.items():
+                share, groups = weight / (sum(found.values()) or 1), self._led_to(side)
+                if share * GROUPS > self._most * groups:
+                    self._over.append(f"{share:.0%} of requests at {groups} groups of {side}: {found}")
+
+    def assert_kept(self, seconds: int = 6) -> None:
+        self._looking.cancel()
+        assert len(self._over) <= seconds, "\n".join(self._over)
+
+
+def pods_of(world: World, side: str) -> list[dict[str, Any]]:
+    return world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={side}")
+
+
+def unlabelled(world: World) -> list[str]:
+    """Pods that stay and that no Service finds."""
+    pods = (pod["metadata"] for pod in world.server.list(PODS, NAMESPACE))
+    return [each["name"] for each in pods if "app" not in each["labels"] and "deletionTimestamp" not in each]
+
+
 def _is_ready(pod: dict[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
@@ -90,7 +147,7 @@ def draining(world: World) -> list[str]:
 
 def assert_none_left(world: World) -> None:
     """No note of a release is left on a workload or a pod."""
-    assert not draining(world)
+    assert not draining(world) and not unlabelled(world)
     for name in replicas(world):
         lws = world.get(LEADER_WORKER_SETS, name) or {"metadata": {}}
         assert KEYS.replicas not in (lws["metadata"].get("annotations") or {}), name

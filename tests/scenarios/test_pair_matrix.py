@@ -51,12 +51,20 @@ class Moment(StrEnum):
     AFTER = "when the roles have changed"
 
 
+class Kind(StrEnum):
+    """What a release does to the workloads."""
+
+    ROUTE_ONLY = "pair, RouteOnly"
+    SCALED = "pair"
+    SHIFTED = "pair, shift"
+
+
 @dataclass
 class Release:
-    """A release of v2 on the inactive side of a pair; ``scaled``: it scales both sides, else their owner has."""
+    """A release of v2 on the inactive side of a pair."""
 
     pair: MeteredPair
-    scaled: bool
+    kind: Kind
     moment: Moment
     excused: bool = False
     """Requests may be lost, through no fault of the controller's."""
@@ -64,6 +72,15 @@ class Release:
     @property
     def world(self) -> World:
         return self.pair.world
+
+    @property
+    def scaled(self) -> bool:
+        """The release scales both sides, else their owner has."""
+        return self.kind is not Kind.ROUTE_ONLY
+
+    @property
+    def shift(self) -> dict[str, Any] | None:
+        return {} if self.kind is Kind.SHIFTED else None
 
     @property
     def has_turned(self) -> bool:
@@ -182,7 +199,7 @@ async def delete_rollout(it: Release) -> None:
     active = GREEN if it.has_turned else BLUE
     await left(world)
     assert share(world, active) == 1 and set(roles(world).values()) == {None}
-    world.server.create(ROLLOUTS, rollout(spec={} if it.scaled else None))
+    world.server.create(ROLLOUTS, rollout(*STEPS[it.kind], spec={} if it.scaled else None, shift=it.shift))
     await world.until_state("Healthy", 1200)
     await it.ends(active, "v2" if it.has_turned else "v1")
 
@@ -263,6 +280,12 @@ class Act:
         return self.name
 
 
+#: The plans; none is the usual one.
+STEPS: dict[Kind, tuple[dict[str, Any], ...]] = {
+    Kind.ROUTE_ONLY: (),
+    Kind.SCALED: (),
+    Kind.SHIFTED: tuple({"replicas": count, "traffic": "auto", "pause": {}} for count in (1, 2)),
+}
 ACTS = (
     Act("finish", finish, Moment.FIRST, (Moment.FIRST,)),
     Act("rollback by template", rollback_by_template, Moment.SECOND, BEFORE),
@@ -281,22 +304,23 @@ ACTS = (
 
 
 def everything() -> Iterator[Any]:
-    for scaled, act in itertools.product((False, True), ACTS):
+    for kind, act in itertools.product(Kind, ACTS):
         for moment in act.moments:
-            kind = "scaled" if scaled else "by its owner"
-            yield pytest.param(scaled, act, moment, id=f"{kind}-{act}-{moment.name.lower()}")
+            yield pytest.param(kind, act, moment, id=f"{kind.name.lower()}-{act}-{moment.name.lower()}")
 
 
 def sample() -> Iterator[Any]:
     for number, act in enumerate(ACTS):
-        yield pytest.param(number % 2 == 0, act, act.sample, id=str(act))
+        yield pytest.param((*Kind,)[number % len(Kind)], act, act.sample, id=str(act))
 
 
-async def tell(scaled: bool, act: Act, moment: Moment, record: Record) -> None:
-    record(*Told(act.name, "pair" if scaled else "pair, RouteOnly", "HTTPRoute").note())
-    beside = {} if scaled else {"beside": GROUPS}
-    async with metered_pair(scaled=scaled, replicas=GROUPS, size=1, **beside) as pair:
-        it = Release(pair, scaled, moment)
+async def tell(kind: Kind, act: Act, moment: Moment, record: Record) -> None:
+    record(*Told(act.name, kind.value, "HTTPRoute").note())
+    more: dict[str, Any] = {"scaled": True} if kind is not Kind.ROUTE_ONLY else {"beside": GROUPS}
+    if kind is Kind.SHIFTED:
+        more["more"] = {"shift": {}}
+    async with metered_pair(*STEPS[kind], replicas=GROUPS, size=1, **more) as pair:
+        it = Release(pair, kind, moment)
         WeightJudge(pair.world).watch()
         ScaleJudge(pair.world).watch()
         await it.come_to()
@@ -305,18 +329,18 @@ async def tell(scaled: bool, act: Act, moment: Moment, record: Record) -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.looptime
-@pytest.mark.parametrize(("scaled", "act", "moment"), [*sample()])
+@pytest.mark.parametrize(("kind", "act", "moment"), [*sample()])
 async def test_a_release_of_a_pair_comes_to_a_legal_end(
-    scaled: bool, act: Act, moment: Moment, record_property: Record
+    kind: Kind, act: Act, moment: Moment, record_property: Record
 ) -> None:
-    await tell(scaled, act, moment, record_property)
+    await tell(kind, act, moment, record_property)
 
 
 @pytest.mark.each_change
 @pytest.mark.long
 @pytest.mark.looptime
-@pytest.mark.parametrize(("scaled", "act", "moment"), [*everything()])
+@pytest.mark.parametrize(("kind", "act", "moment"), [*everything()])
 async def test_a_release_of_a_pair_comes_to_a_legal_end_whenever_it_happens(
-    scaled: bool, act: Act, moment: Moment, record_property: Record
+    kind: Kind, act: Act, moment: Moment, record_property: Record
 ) -> None:
-    await tell(scaled, act, moment, record_property)
+    await tell(kind, act, moment, record_property)

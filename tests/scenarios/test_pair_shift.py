@@ -11,7 +11,6 @@ from tests.scenarios.paired_scaled import recreate_rollout, replicas, roles
 from tests.scenarios.paired_shift import (
     GROUPS,
     MOMENTS,
-    STEPS,
     ShiftJudge,
     assert_none_left,
     at_rest,

@@ -32,6 +32,7 @@ from tests.scenarios.paired import (
     set_weights,
     weights,
 )
+from tests.scenarios.paired_shift import assert_none_left
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.test_random_walk import Kind, Lane, wander
 from tests.scenarios.walk_plans import Act, Plan, template
@@ -45,6 +46,10 @@ PLANS: dict[str, tuple[dict[str, Any], ...]] = {
     "two": STEPS,
     "all": ({"replicas": "100%", "traffic": "100%", "pause": {}},),
     "timed": ({"replicas": 1, "traffic": "10%", "pause": {"duration": 5}}, {"replicas": "50%", "traffic": "50%"}),
+    "shift": (
+        {"replicas": "34%", "traffic": "auto", "pause": {}},
+        {"replicas": "100%", "traffic": "auto", "pause": {}},
+    ),
     "match": (
         {"replicas": 1, "matches": [{"headers": [{"name": "x-canary", "value": "yes"}]}], "pause": {}},
         {"replicas": "100%", "traffic": "50%", "pause": {}},
@@ -376,6 +381,8 @@ class ScaledWalk(PairWalk):
         """What crashes on the active side would be held there for ever: its template is let in effect by hand."""
         super().mend_side(name)
         self._break_glass(name, "true")
+        # No Rollout may manage it at the moment.
+        self.unhold(name)
 
     def _break_glass(self, name: str, on: str | None) -> None:
         self.world.patch(LEADER_WORKER_SETS, name, {"metadata": {"annotations": {KEYS.release_hold: on}}})
@@ -411,6 +418,37 @@ async def scaled_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
     await _walk(ScaledWalk, acts, seen)
 
 
+class ShiftWalk(ScaledWalk):
+    """The same if groups of one side go as those of the other one come: none stays without its label in the end."""
+
+    async def begin(self) -> None:
+        more = {"progressDeadlineSeconds": 600, "shift": {}}
+        await scaled_pair(self.world, *PLANS["shift"], more=more, replicas=3, size=1)
+        ScaleJudge(self.world).watch()
+
+    def manifest(self) -> dict[str, Any]:
+        made = manifest({})
+        made["spec"]["strategy"]["canary"] |= {"shift": {}, "steps": list(PLANS["shift"])}
+        return made
+
+    def shift(self, margin: tuple[int, int]) -> None:
+        asked = None if not any(margin) else {"maxExtraGroups": margin[0], "maxUnavailableGroups": margin[1]}
+        self.world.patch_rollout({"strategy": {"canary": {"shift": asked}}})
+
+    def relabel(self, name: str) -> None:
+        """Another client gives the groups of a side their label back."""
+        for pod in self.world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
+            self.world.patch(PODS, pod["metadata"]["name"], {"metadata": {"labels": {"app": "llama"}}})
+
+    def assert_ended(self, active: str, other: str) -> None:
+        super().assert_ended(active, other)
+        assert_none_left(self.world)
+
+
+async def shift_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
+    await _walk(ShiftWalk, acts, seen)
+
+
 PAIR: Lane = walk, KINDS, st.just(Plan())
 SCALED: Lane = (
     scaled_walk,
@@ -419,6 +457,18 @@ SCALED: Lane = (
         *(Kind("scale_rollout", st.integers(0, 4)),) * 3,
         Kind("label", st.tuples(sides, st.sampled_from(("active", "parked", None)))),
         Kind("unhold", sides),
+    ),
+    st.just(Plan()),
+)
+
+
+SHIFT: Lane = (
+    shift_walk,
+    (
+        *SCALED[1],
+        *(Kind("plan", st.just("shift")),) * 3,
+        Kind("shift", st.sampled_from(((1, 0), (0, 1), (2, 1), (0, 0)))),
+        Kind("relabel", sides),
     ),
     st.just(Plan()),
 )
@@ -436,9 +486,15 @@ def test_a_walk_of_a_pair_that_is_scaled_comes_to_a_legal_end() -> None:
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@pytest.mark.timeout(300)
+def test_a_walk_of_a_pair_that_shifts_comes_to_a_legal_end() -> None:
+    seen = wander(SHIFT, 3, 10)
+    assert seen["told:Completed"] and seen["told:Promoted"], seen
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("lane", [PAIR, SCALED], ids=["pair", "scaled"])
+@pytest.mark.parametrize("lane", [PAIR, SCALED, SHIFT], ids=["pair", "scaled", "shift"])
 def test_many_walks_of_pairs_come_to_legal_ends(lane: Lane) -> None:
     seen: Counter[str] = Counter()
     for number in range(4):

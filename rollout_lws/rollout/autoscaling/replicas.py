@@ -30,6 +30,7 @@ from rollout_lws.rollout.autoscaling.autoscalers import scales_a_side
 from rollout_lws.rollout.backoff import doubled
 from rollout_lws.rollout.decision import BestEffort, ReleaseEvent
 from rollout_lws.rollout.draft import Draft, Persist
+from rollout_lws.rollout.groups.shifting import room_for_stable
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.rollout.write_conflicts import UNKNOWN_WRITER
@@ -85,7 +86,8 @@ def scale(d: Draft) -> Draft | None:
     if not _may_scale(d):
         return None
     plan, workload = _plan(d), d.stable.workload
-    if plan.number == _live(d) or plan.due is not None:
+    number = _with_room(d, plan.number)
+    if number == _live(d) or plan.due is not None:
         # A release whose write is refused does not get to write its status.
         shown = _shown(d, plan) if d.o.refused is not None else d
         return shown if shown.status is not d.status else None
@@ -93,7 +95,7 @@ def scale(d: Draft) -> Draft | None:
         workload.resource,
         workload.metadata.namespace,
         workload.metadata.name,
-        {"spec": {"replicas": plan.number}},
+        {"spec": {"replicas": number}},
         f"the Rollout asks for {plan.number} groups",
         uid=workload.metadata.uid,
         # Judged was this template, and this number.
@@ -188,10 +190,10 @@ def _may_scale(d: Draft) -> bool:
 def _may_scale_active(d: Draft) -> bool:
     """False while an autoscaler scales a side, or may do, since what it asks for counts until it scales the Rollout;
     from when the other side has all requests, since the groups of this one go; and while a release takes groups of one
-    side as the other one gets some, until that has none left.
+    side as the other one gets some.
     """
     autoscalers = d.o.autoscalers
-    if d.shifts or (d.capacity.shifts and _other_stands(d)):
+    if d.shifts:
         return False
     if scales_a_side(d) is not None or not (autoscalers.synced or autoscalers.trouble):
         return False
@@ -200,14 +202,10 @@ def _may_scale_active(d: Draft) -> bool:
     return not (isinstance(d.state, Promoting) and wanted == 100)
 
 
-def _other_stands(d: Draft) -> bool:
-    """True if a release that ends has left groups on the inactive side."""
-    other = d.o.canary
-    return (
-        d.status.phase == Phase.PROGRESSING
-        and other is not None
-        and bool(other.workload.replicas or other.leaders or other.pods)
-    )
+def _with_room(d: Draft, number: int) -> int:
+    """The number, as far as a pair that shifts has room for it beside the groups of the other side that still go."""
+    live = _live(d)
+    return max(live, min(number, live + room_for_stable(d))) if d.capacity.shifts and number > live else number
 
 
 def _shown(d: Draft, plan: _Plan) -> Draft:
@@ -310,7 +308,7 @@ def _unsafe(d: Draft, before: ScalingRecord, number: int) -> _Unsafe | None:
 
 
 def _event(d: Draft, plan: _Plan) -> ReleaseEvent:
-    if plan.record.seen:
+    if plan.record.seen and d.own_size <= _live(d):
         note = (
             f"{_writer(d) or UNKNOWN_WRITER} set spec.replicas of {d.called} to {_live(d)}, for which this Rollout"
             f" asks for {plan.number}; it was put back: scale the Rollout instead"

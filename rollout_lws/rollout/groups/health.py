@@ -14,7 +14,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.state import Promoting, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
-from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, shortened, troubles
+from rollout_lws.workload.trouble import CAPACITY_REASONS, LOADING, QUOTA_REASONS, Trouble, shortened, troubles
 
 #: Verdicts under which a deadline's clock runs: pauses, approvals, waits for capacity and refusals do not count.
 COUNTED = frozenset(
@@ -92,7 +92,7 @@ def await_capacity(d: Draft) -> Draft:
 
 def loading_words(d: Draft) -> str:
     """The worst problem that waiting will hardly fix, to be appended to the number of ready groups."""
-    return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > 2), "")
+    return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > LOADING), "")
 
 
 def keep_clock(d: Draft, capacity: CapacityWait | None) -> Draft:
@@ -155,6 +155,14 @@ def _begun(d: Draft, step: StepRecord) -> datetime:
 def deadline_seconds(d: Draft) -> float:
     """Seconds without progress after which a step is reported as failed."""
     return d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+
+
+def further_ready(d: Draft, ready: int) -> Draft:
+    """Has the deadline of the task that ends the release begin again if more groups are ready than ever in it."""
+    ending = d.status.finalising
+    if ending is None or ready <= (ending.best_ready or 0):
+        return d
+    return d.set(finalising=ending.model_copy(update={"best_ready": ready, "best_ready_at": d.now}))
 
 
 def _waited(d: Draft, since: datetime | None) -> bool:

@@ -5,20 +5,26 @@ The numbers follow from what is there alone, so that a status which was wiped or
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from rollout_lws.capacity.shifted_pair import Margin, Shift, Side, shift
+from rollout_lws.objects.scaling import scaled
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.evictions import evicted_before
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
+from rollout_lws.workload.draining import draining
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.trouble import LOADING, troubles
 
 
 def goes_back(d: Draft) -> bool:
     """True if the active side has to get groups back before it can have all requests."""
     if not d.scales_sides or d.o.stable is None:
         return False
-    return d.capacity.shifts or d.o.stable.workload.replicas < d.own_size
+    # Of a release whose plan shifts no more the number may be there again, and its groups load.
+    return d.capacity.shifts or d.keys.replicas in d.o.stable.workload.metadata.annotations
 
 
 def margin(d: Draft) -> Margin:
@@ -51,16 +57,36 @@ def unknown_pods(d: Draft) -> str | None:
 
 def _shift(d: Draft, stable_to: int, new_to: int) -> Shift:
     stable, new = _side(d, d.o.stable), _side(d, d.o.canary)
+    tolerated = _tolerated(d, new_to) if new_to else 0
     if unknown_pods(d) is not None:
         return Shift(stable.asked, new.asked)
-    return shift(margin(d), d.replicas, stable, new, stable_to=stable_to, new_to=new_to)
+    allowed = margin(d)
+    # Groups of the old version that will hardly become ready did not serve before the release, either.
+    broken = _broken(d, d.o.stable, d.stable_revision)
+    unavailable = min(max(allowed.unavailable, broken) + tolerated, max(0, d.replicas - 1))
+    allowed = replace(allowed, unavailable=unavailable)
+    return shift(allowed, d.replicas, stable, new, stable_to=stable_to, new_to=new_to)
+
+
+def _tolerated(d: Draft, wanted: int) -> int:
+    """Groups of the new version that may fail, as far as some will hardly become ready."""
+    threshold = d.strategy.failure_threshold
+    return min(scaled(threshold, wanted), _broken(d, d.o.canary, d.new_revision)) if threshold is not None else 0
+
+
+def _broken(d: Draft, facts: Facts | None, revision: str) -> int:
+    """Groups of this revision that will hardly become ready by waiting."""
+    found = troubles(facts, revision, d.now, d.minimum, evicted_before(d)) if facts is not None else ()
+    return sum(each.severity > LOADING for each in found)
 
 
 def _side(d: Draft, facts: Facts | None) -> Side:
     if facts is None:
         return Side(0)
-    # The new version's groups count for R from when they have been ready for minReadySeconds.
-    released = {each.uid for each in d.canary_groups}
+    # The new version's groups count for R from when they have been ready for minReadySeconds. While a release goes back
+    # those that have requests count, although another version may have been applied to their workload.
+    back = isinstance(d.state, RollingBack)
+    released = {each.uid for each in (groups(facts) if back else d.canary_groups)}
     minimum = d.minimum if facts is d.o.canary else 0.0
     every = {
         group.ordinal: (facts is d.o.stable or group.uid in released) and group.ready(d.now, minimum)
@@ -70,12 +96,22 @@ def _side(d: Draft, facts: Facts | None) -> Side:
     for pod in facts.pods:
         if not pod.is_leader and pod.group_index.isdigit():
             every.setdefault(int(pod.group_index), False)
-    return Side(facts.workload.replicas, tuple(sorted(every.items())))
+    asked = facts.workload.replicas
+    # A group that a release takes has lost its label first.
+    lowered = (each for each in groups(facts) if each.ordinal >= asked and draining(each.leader, d.keys) is None)
+    lowered_from = max((group.ordinal + 1 for group in lowered), default=0)
+    return Side(asked, tuple(sorted(every.items())), lowered_from)
 
 
 def ready_groups(d: Draft, numbers: Shift) -> tuple[int, int]:
     """Ready groups of the stable and of the new version that stay with these numbers."""
     return _side(d, d.o.stable).ready(numbers.stable), _side(d, d.o.canary).ready(numbers.new)
+
+
+def room_for_stable(d: Draft) -> int:
+    """How many groups the stable side may get beside those of the other one that still go."""
+    both = _side(d, d.o.stable).standing + _side(d, d.o.canary).standing
+    return max(0, d.replicas + margin(d).extra - both)
 
 
 def remaining(facts: Facts) -> tuple[int, ...]:

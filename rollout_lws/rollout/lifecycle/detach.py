@@ -20,6 +20,7 @@ from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, native_rollout, parking
 from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
+from rollout_lws.rollout.lifecycle.shifting import halt
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import DONE
@@ -54,6 +55,8 @@ def leave(d: Draft, ending: Ending) -> Draft:
             # A promotion that is finished first may be paused, or wait for a gate: what ends that is still answered.
             d = actions.act(d)
         d = finalize.run(d)
+        if d.paired and isinstance(d.state, RollingBack) and _is_in_vain(d):
+            return _leave_both(d, ending)
         if _waits_in_vain(d):
             d = _leave_as_it_is(d, ending)
         if d.status.finalising is not None:
@@ -70,7 +73,8 @@ def leave(d: Draft, ending: Ending) -> Draft:
         if result.done and d.o.batch_release is not None:
             d = d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, result.message or "removing the BatchRelease")
-    if d.paired and known and sides.is_on_record(d):
+    decided = d.paired and d.o.stable is not None and not d.o.undecided
+    if decided and sides.is_on_record(d):
         # The entry that tells which side is active goes: until then the weights say so.
         d, rested = sides.rest(d, "the Rollout is leaving")
         if not rested.done:
@@ -92,12 +96,29 @@ def _waits_in_vain(d: Draft) -> bool:
     """True if the rest of the release waits for groups that will hardly become ready."""
     if d.paired:
         return False
-    told = d.verdict
-    in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
     if d.o.canary is not None and partition_update(d).beside:
         # The canary's groups serve instead of those that are not ready, and detaching would delete them.
         return False
-    return in_vain and isinstance(d.state, Promoting | RollingBack)
+    return _is_in_vain(d) and isinstance(d.state, Promoting | RollingBack)
+
+
+def _is_in_vain(d: Draft) -> bool:
+    told = d.verdict
+    return told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
+
+
+def _leave_both(d: Draft, ending: Ending) -> Draft:
+    """Leaves both sides of a pair as they are, with the requests that each has: too few groups of the active one are
+    ready to carry all.
+    """
+    told = (
+        f"the Rollout has left {d.name} and {d.other_name} as they are, with the weights in the route: {d.name} has"
+        f" {d.stable.workload.replicas} of {d.replicas} groups, which do not become ready"
+    )
+    d = halt(d.but(writes=())).event(EventReason.DETACHED, told, warning=True)
+    for each in (d.o.stable, d.o.canary):
+        d = _give_back(d, each) if each is not None else d
+    return _gone(d, ending)
 
 
 def _leave_as_it_is(d: Draft, ending: Ending) -> Draft:
@@ -152,6 +173,8 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
         body["metadata"]["labels"] = {d.keys.side: None}
     if body is not None and d.keys.replicas in lws.metadata.annotations:
         body["metadata"]["annotations"][d.keys.replicas] = None
+        if facts is d.o.stable and lws.replicas < d.own_size:
+            body["spec"] = {**body.get("spec", {}), "replicas": d.own_size}
     if body is not None:
         meta = lws.metadata
         d = d.write((Patch(lws.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
@@ -161,9 +184,13 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
 def _unlabel(d: Draft, facts: Facts) -> Draft:
     """Takes the label of a side that is not held."""
     meta = facts.workload.metadata
-    if d.keys.side not in meta.labels:
+    marks = {
+        "labels": {key: None for key in (d.keys.side,) if key in meta.labels},
+        "annotations": {key: None for key in (d.keys.replicas,) if key in meta.annotations},
+    }
+    if not any(marks.values()):
         return d
-    body = {"metadata": {"labels": {d.keys.side: None}}}
+    body = {"metadata": {member: keys for member, keys in marks.items() if keys}}
     resource = facts.workload.resource
     return d.write((Patch(resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
 

@@ -20,7 +20,7 @@ from rollout_lws.rollout.lifecycle import handing_over, idle
 from rollout_lws.rollout.lifecycle.parking import park
 from rollout_lws.rollout.lifecycle.promote import promote
 from rollout_lws.rollout.lifecycle.rollback import roll_back
-from rollout_lws.rollout.lifecycle.shifting import go_back
+from rollout_lws.rollout.lifecycle.shifting import fill, go_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
 from rollout_lws.rollout.routing import route, selector_pinning, sides
@@ -115,9 +115,8 @@ def _without_groups(d: Draft) -> tuple[Draft, Routed]:
     if d.paired:
         d, rested = _restored(d)
         d, parked = park(d, ends=True) if rested.done else (d, rested)
-        if parked.done and d.capacity.shifts and d.stable.workload.replicas < d.replicas:
-            # The last place is free by now, and the number is asked for in a pass of its own.
-            return d, Routed(False, f"{d.called} gets {d.replicas} groups instead of {d.stable.workload.replicas}")
+        if parked.done and d.capacity.shifts:
+            d, parked = fill(d)
         return d, replace(parked, done=parked.done or parked.refused)
     result = remove(d.made, d.keys)
     return d.take(result), Routed(result.done, result.message)

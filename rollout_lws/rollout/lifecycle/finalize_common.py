@@ -6,7 +6,13 @@ from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.rollout.draft import Abort, Draft
 from rollout_lws.rollout.groups.crash_loops import await_quiet, churning
 from rollout_lws.rollout.groups.evictions import given_up
-from rollout_lws.rollout.groups.health import await_capacity, deadline_passed, keep_clock, waits_for_capacity
+from rollout_lws.rollout.groups.health import (
+    await_capacity,
+    deadline_passed,
+    further_ready,
+    keep_clock,
+    waits_for_capacity,
+)
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.preflight import unsafe_pending
 from rollout_lws.rollout.reasons import Ending, Reason
@@ -44,10 +50,7 @@ def late(d: Draft, own: PartitionUpdate, revision: str, what: str, doing: str) -
     quota are missing. The work continues.
     """
     ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
-    ending = d.status.finalising
-    if ending is not None and ready > (ending.best_ready or 0):
-        d = d.set(finalising=ending.model_copy(update={"best_ready": ready, "best_ready_at": d.now}))
-    d = keep_time(d)
+    d = keep_time(further_ready(d, ready))
     capacity = waits_for_capacity(d)
     passed = overdue(d)
     lost = given_up(d, d.o.stable, revision)

@@ -5,6 +5,8 @@ The roles change in one write, on the route. Until then the release can go back;
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rollout_lws.api import FinalisingStep, StableRecord, SummaryState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import release
@@ -12,17 +14,24 @@ from rollout_lws.rollout.gates.base import Failed, aborts
 from rollout_lws.rollout.gates.capacity import WHEN_READY
 from rollout_lws.rollout.gates.telling import waits
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
-from rollout_lws.rollout.groups.health import deadline_passed, keep_clock, loading_words, waits_for_capacity
+from rollout_lws.rollout.groups.health import (
+    deadline_passed,
+    further_ready,
+    keep_clock,
+    loading_words,
+    waits_for_capacity,
+)
 from rollout_lws.rollout.groups.scaling import scale_new
 from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, turned_round
 from rollout_lws.rollout.lifecycle.rollback import record_ending
-from rollout_lws.rollout.lifecycle.shifting import shift
+from rollout_lws.rollout.lifecycle.shifting import halt, shift
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, sides
 from rollout_lws.rollout.routing.drains import Leaving, drained
+from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import groups_for_all, weight_of
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.groups import groups
@@ -71,13 +80,17 @@ def hand_over(d: Draft) -> Draft:
         return d.enter(RollingBack(turned[0], promotion=False) if goes_back(d) else CleaningUp(turned[0]))
     if failure is not None and not d.paused:
         return _stops(d, failure)
-    d, growing = _grows(d)
-    if growing:
-        d, _ = route.keep(d)
-        return _loads(d, growing)
+    d, growth = _grows(d)
+    routed = growth.routed
+    if growth.waits_for:
+        d = d if routed is not None else route.keep(d)[0]
+        if growth.drains:
+            return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, growth.waits_for)
+        return _loads(d, growth.waits_for)
     d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_NEW)
-    # Without a record the weights are set all the same, and drained from now on.
-    d, routed = route.route(d, len(d.strategy.steps))
+    if routed is None:
+        # Without a record the weights are set all the same, and drained from now on.
+        d, routed = route.route(d, len(d.strategy.steps))
     if d.paused:
         return actions.stays_paused(d, f"{d.name} hands over")
     if not routed.done:
@@ -95,24 +108,39 @@ def hand_over(d: Draft) -> Draft:
     )
 
 
-def _grows(d: Draft) -> tuple[Draft, str]:
-    """What the hand-over waits for before the new side gets all requests, where a release scales it: R ready groups."""
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """What the hand-over ``waits_for`` before the new side gets all requests, "" for nothing; with ``drains`` for
+    requests on old groups. ``routed`` is the result of the weights if old groups go meanwhile, which takes them first.
+    """
+
+    waits_for: str = ""
+    routed: Routed | None = None
+    drains: bool = False
+
+
+def _grows(d: Draft) -> tuple[Draft, _Growth]:
+    """Has the new side get R groups, where a release scales it."""
     canary = d.o.canary
     has_all = _has_all(d)
     # Once it has all requests, more groups move none, whatever stops the hand-over.
-    if not d.scales_sides or canary is None or (d.paused and not has_all):
-        return d, ""
+    if d.scales_sides and d.paused and not has_all:
+        return halt(d), _Growth()
+    if not d.scales_sides or canary is None:
+        return d, _Growth()
     d = remember_leaders(d, canary, d.new_revision, d.replicas)
+    d = further_ready(d, d.canary_ready)
+    routed = None
     if d.capacity.shifts:
-        d, routed = route.keep(d)
+        d, routed = route.route(d, len(d.strategy.steps))
         d, _, result = shift(d, d.replicas, routed)
     else:
         result = scale_new(d, d.replicas)
     d = d.take(result)
     if (result.done or d.capacity.shifts) and (has_all or d.canary_ready >= groups_for_all(d)):
-        return d, ""
+        return d, _Growth(routed=routed)
     ready = f"{d.canary_ready} of {d.replicas} groups of {canary.name} ready{loading_words(d)}"
-    return d, result.message or ready
+    return d, _Growth(result.message or ready, routed, result.preparing and d.capacity.shifts)
 
 
 def _has_all(d: Draft) -> bool:
@@ -121,9 +149,8 @@ def _has_all(d: Draft) -> bool:
 
 
 def _stops(d: Draft, failure: Failed) -> Draft:
-    d, _ = route.keep(d)
-    if _has_all(d):
-        d, _ = _grows(d)
+    d, growth = _grows(d) if _has_all(d) else (halt(d), _Growth())
+    d = d if growth.routed is not None else route.keep(d)[0]
     return waits(d, failure, "hand-over")
 
 

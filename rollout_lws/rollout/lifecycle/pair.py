@@ -6,14 +6,14 @@ With ``touch: RouteOnly`` no workload is written.
 
 from __future__ import annotations
 
-from rollout_lws.api import Capacity, Phase, StableRecord, StepState, SummaryState, TrafficRecord
+from rollout_lws.api import Phase, StableRecord, StepState, SummaryState, TrafficRecord
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version, stored_as
-from rollout_lws.rollout.lifecycle import hold_enforcement, idle
+from rollout_lws.rollout.lifecycle import handing_over, hold_enforcement, idle
 from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_version, waits_for_empty, waits_for_lws, write_hold
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
@@ -23,7 +23,7 @@ from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
 from rollout_lws.rollout.routing.weights import does_without, recorded
-from rollout_lws.rollout.state import RollingBack
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, RollingBack
 from rollout_lws.traffic.routers import pair_routers
 from rollout_lws.traffic.split import Split
 from rollout_lws.workload.revisions import is_empty, observed, target_revision
@@ -43,7 +43,7 @@ def adopt(d: Draft) -> Draft:
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING, d.stable)
     # What cannot be released is protected all the same.
-    unfinished = _is_unfinished(d)
+    unfinished = is_unfinished(d) or _leaves_groups(d)
     d, rested = (d, DONE) if unfinished else sides.rest(d)
     if d.scales_sides and not d.o.autoscalers.synced:
         return autoscalers.await_list(d)
@@ -86,7 +86,7 @@ def adopt(d: Draft) -> Draft:
     if other is None:
         return _counterpart_missing(d.event(EventReason.ADOPTED, f"{d.called} is the active side of the pair"))
     if unfinished:
-        return _goes_back(d)
+        return go_back(d)
     start = "" if d.asks_for_stable else f", whose version is released by request: {d.command('start')}"
     note = f"{d.called} is the active side of the pair, {other.name} the inactive one{start}"
     if released_from is not None and released_from.workload_uid == other.workload.metadata.uid:
@@ -95,14 +95,31 @@ def adopt(d: Draft) -> Draft:
     return _tells(idle.rests(d), rested)
 
 
-def _is_unfinished(d: Draft) -> bool:
+def _leaves_groups(d: Draft) -> bool:
+    """True if the Rollout leaves, and a release that is not on record has left groups on the inactive side."""
+    leaves = d.o.rollout.metadata.deletion_timestamp is not None or bool(d.o.rollout.spec.disabled)
+    other = d.o.canary
+    leaves = leaves and d.keys.rollout_finalizer in d.o.rollout.metadata.finalizers
+    return leaves and goes_back(d) and other is not None and other.workload.replicas > 0 and sides.is_on_record(d)
+
+
+def must_go_back(d: Draft) -> bool:
+    """True if the status does not say that a release takes groups of the active side, and one has, or if the Rollout
+    leaves before those that it has made are gone.
+    """
+    leaves_first = not handing_over.is_known(d) and _leaves_groups(d)
+    over = isinstance(d.state, Idle | Detaching | CleaningUp) and not sides.have_turned(d)
+    return leaves_first or (over and is_unfinished(d))
+
+
+def is_unfinished(d: Draft) -> bool:
     """True if a release that is not on record any more has taken so many groups of the active side that the others
     could not carry all requests.
     """
-    return goes_back(d) and sides.shares(d) and not does_without(d)
+    return d.stable.workload.replicas < d.own_size and sides.shares(d) and not does_without(d)
 
 
-def _goes_back(d: Draft) -> Draft:
+def go_back(d: Draft) -> Draft:
     """Has the release that is not on record any more go back, in which the active side gets its groups again."""
     weight = sides.weight_of_new(d)
     d = d.set(
@@ -110,7 +127,7 @@ def _goes_back(d: Draft) -> Draft:
         traffic=TrafficRecord(step=1, since=d.now, desired=recorded(Split(weight))),
         observed_template_hash=d.version.template_hash,
         observed_rollout_id=d.release_id,
-        capacity=Capacity.PAIR,
+        capacity=d.strategy.made_by,
     )
     d = d.set_sub(new_revision=target_revision(d.edited), current_step_index=1)
     d = d.enter(RollingBack(Ending.ROLLBACK, promotion=False))

@@ -11,20 +11,23 @@ from typing import Any
 
 from rollout_lws.api import FinalisingStep, Phase, SummaryState
 from rollout_lws.capacity.result import CapacityResult
+from rollout_lws.capacity.stable_groups import named
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
+from rollout_lws.rollout.groups.health import further_ready
 from rollout_lws.rollout.groups.scaling import scale_new
-from rollout_lws.rollout.groups.shifting import goes_back, going, next_numbers, remaining, unknown_pods
+from rollout_lws.rollout.groups.shifting import goes_back, going, next_numbers, remaining, room_for_stable, unknown_pods
 from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, turned_round
 from rollout_lws.rollout.lifecycle.parking import park
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.routing import route
 from rollout_lws.rollout.routing.group_drains import put_back_staying, take_out
+from rollout_lws.rollout.routing.route import grace_over
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.weights import does_without
-from rollout_lws.rollout.state import CleaningUp, RollingBack, forced_since
+from rollout_lws.rollout.state import CleaningUp, RollingBack, ending_of, forced_since
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 
@@ -34,16 +37,22 @@ def shift(d: Draft, wanted: int, routed: Routed) -> tuple[Draft, Routed, Capacit
     this takes. Gives what requests on groups of the new version that go wait for, and what the new side takes, which is
     done when it has ``wanted`` groups.
     """
-    numbers = next_numbers(d)
-    d, told = _stable_has(d, numbers.stable, may_begin=routed.done)
+    if unknown_pods(d) is not None:
+        return d, DONE, CapacityResult(preparing=True, message=_until_gone(d))
+    numbers, may_begin = next_numbers(d), routed.done and grace_over(d).done
+    d = d.wake(grace_over(d).until)
+    d, told = _stable_has(d, numbers.stable, may_begin=may_begin)
+    told = told or _until_gone(d)
     canary = d.o.canary
     if canary is None or numbers.new >= canary.workload.replicas:
         d = put_back_staying(d, canary, numbers.new) if canary is not None else d
         scaled = scale_new(d, numbers.new)
         if scaled.done and numbers.new < wanted:
-            scaled = replace(scaled, done=False, message=told or _until_gone(d))
+            # No deadline runs while nothing loads.
+            waits = bool(told) and d.canary_ready >= numbers.new
+            scaled = replace(scaled, done=False, preparing=waits, message=told or _not_ready(d))
         return d, DONE, scaled
-    d, number, emptied = _emptied(d, canary, numbers.new, may_begin=routed.done)
+    d, number, emptied = _emptied(d, canary, numbers.new, may_begin=may_begin)
     scaled = scale_new(d, number)
     return d, emptied, replace(scaled, done=scaled.done and number == wanted)
 
@@ -51,7 +60,7 @@ def shift(d: Draft, wanted: int, routed: Routed) -> tuple[Draft, Routed, Capacit
 def _stable_has(d: Draft, number: int, *, may_begin: bool) -> tuple[Draft, str]:
     """Scales the stable side to this number, in the end; what that waits for, "" for nothing."""
     facts = d.o.stable
-    if facts is None:
+    if facts is None or unknown_pods(d) is not None:
         return d, ""
     d = put_back_staying(d, facts, number)
     emptied = DONE
@@ -76,18 +85,43 @@ def _scaled(d: Draft, facts: Facts, number: int) -> Patch:
     body: dict[str, Any] = {"spec": {"replicas": number}}
     if meta.annotations.get(d.keys.replicas) != noted:
         body["metadata"] = {"annotations": {d.keys.replicas: noted}}
-    reason = f"{number} groups instead of {workload.replicas}: {d.edited.name} has the others"
+    reason = f"{number} groups instead of {workload.replicas} of {d.replicas}"
     return Patch(workload.resource, meta.namespace, meta.name, body, reason, meta.resource_version)
 
 
 def _until_gone(d: Draft) -> str:
-    """Which groups have to be gone before others come; "" if none is going."""
+    """Which groups have to be gone before others come; "" without any."""
     facts, unknown = d.o.stable, unknown_pods(d)
     if unknown is not None:
         return unknown or f"pods of {d.name} and {d.other_name} are being listed"
     above = remaining(facts) if facts is not None else ()
     gone = ", ".join(str(ordinal) for ordinal in above[:3])
     return f"{d.edited.name} gets its next group when group {gone} of {d.name} is gone" if gone else ""
+
+
+def _not_ready(d: Draft) -> str:
+    """Which groups keep others from going; "" if all are ready."""
+    facts = d.o.stable
+    down = named([group for group in groups(facts) if not group.ready(d.now)]) if facts is not None else ""
+    return f"group {down} of {d.name} is not ready: no further group may go before it is" if down else ""
+
+
+def fill(d: Draft) -> tuple[Draft, Routed]:
+    """Scales the active side to R once the other one has left it the room; done when it has R groups."""
+    facts = d.stable
+    number = min(d.replicas, facts.workload.replicas + room_for_stable(d))
+    if facts.workload.replicas >= d.replicas:
+        return d, DONE
+    if number > facts.workload.replicas:
+        d = d.write((_scaled(d, facts, number),))
+    return d, Routed(False, f"{d.called} gets {d.replicas} groups instead of {facts.workload.replicas}")
+
+
+def halt(d: Draft) -> Draft:
+    """Gives the groups that were about to go their requests again while nothing goes on."""
+    for facts in (d.o.stable, d.o.canary) if d.capacity.shifts else ():
+        d = put_back_staying(d, facts, facts.workload.replicas) if facts is not None else d
+    return d
 
 
 # Back
@@ -105,33 +139,37 @@ def go_back(d: Draft, state: RollingBack) -> Draft:
         return d.enter(CleaningUp(state.ending))
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = remember_leaders(d, d.stable, d.stable_revision, d.replicas)
-    d = keep_time(d)
+    ready = sum(group.ready(d.now) for group in groups(d.stable))
+    d = keep_time(further_ready(d, ready))
     numbers = next_numbers(d)
     if does_without(d) or forced_since(d.status) is not None:
         d, emptied = route.withdraw(d)
         d, told = _stable_has(d, numbers.stable, may_begin=emptied.done)
         d, emptied = park(d, ends=True) if emptied.done else (d, emptied)
-        ready = sum(group.ready(d.now) for group in groups(d.stable))
         if emptied.done and d.stable.workload.replicas >= d.replicas and (ready >= d.replicas or overdue(d)):
             return d.enter(CleaningUp(state.ending))
     else:
         d, routed = route.keep(d)
-        d, told = _stable_has(d, numbers.stable, may_begin=routed.done)
+        may_begin = routed.done and grace_over(d).done
+        d = d.wake(grace_over(d).until)
+        d, told = _stable_has(d, numbers.stable, may_begin=may_begin)
         canary, emptied = d.o.canary, routed
         if canary is not None and numbers.new < canary.workload.replicas:
-            d, number, emptied = _emptied(d, canary, numbers.new, may_begin=routed.done)
+            d, number, emptied = _emptied(d, canary, numbers.new, may_begin=may_begin)
             d = d.take(scale_new(d, number))
-    return _comes_back(d, emptied, told)
+    return _comes_back(d, emptied, told, ready)
 
 
-def _comes_back(d: Draft, emptied: Routed, told: str) -> Draft:
+def _comes_back(d: Draft, emptied: Routed, told: str, ready: int) -> Draft:
     passed = overdue(d)
-    ready = sum(group.ready(d.now) for group in groups(d.stable))
     doing = f"{ready} of {d.replicas} groups of {d.name} ready"
     waits = emptied.message or told
     doing = f"{doing}; {waits}" if waits else doing
     if passed is not None:
-        return d.stalled(passed[0], f"going back: {passed[1].rstrip('.')}; it goes on by itself: {doing}", goes_on=True)
+        told = f"going back: {passed[1].rstrip('.')}; it goes on by itself: {doing}"
+        if ending_of(d.state) is Ending.ABORTED:
+            told += f". To send all requests to {d.name} now: {d.command('abort', '--force')}"
+        return d.stalled(passed[0], told, goes_on=True)
     if emptied.contested:
         return d.stalled(Reason.ROUTE_CONFLICT, emptied.message, field=emptied.field)
     if emptied.timed:

@@ -24,7 +24,7 @@ from rollout_lws.rollout.lifecycle import actions, finalize, handing_over
 from rollout_lws.rollout.lifecycle.actions import stays_paused
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
-from rollout_lws.rollout.lifecycle.shifting import shift
+from rollout_lws.rollout.lifecycle.shifting import halt, shift
 from rollout_lws.rollout.preflight import cannot_release, surge_under_kueue
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import route, selector_pinning, sides, traffic_shift
@@ -59,19 +59,19 @@ def run(d: Draft) -> Draft:
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, ends.message))
     refusal = cannot_release(d)
     if refusal:
-        d, _ = route.keep(selector_pinning.keep_pinned(d))
+        d, _ = route.keep(selector_pinning.keep_pinned(halt(d)))
         return close_window(d).refuse(refusal)
     d = release.follow(d)
     if d.paused:
         d = close_window(_with(d, step_batch(d)))
-        d, _ = route.keep(selector_pinning.keep_pinned(d))
+        d, _ = route.keep(selector_pinning.keep_pinned(halt(d)))
         return stays_paused(records.halt(d))
     d = records.go_on(d)
     d = _jump(_edited_plan(d))
     failure = release.failed(d)
     if failure is not None and not isinstance(d.intent, Advance):
         d = close_window(_with(d, step_batch(d)))
-        d, _ = route.keep(selector_pinning.keep_pinned(d))
+        d, _ = route.keep(selector_pinning.keep_pinned(halt(d)))
         return _failed(d, failure)
     record = d.o.batch_release
     if record is not None and record.metadata.deletion_timestamp is not None:

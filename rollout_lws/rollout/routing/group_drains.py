@@ -21,7 +21,7 @@ from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.traffic.split import Object
-from rollout_lws.workload.draining import Draining, draining, put_back, taken_out
+from rollout_lws.workload.draining import Draining, draining, lost_labels, put_back, taken_out
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, worker_pods
 
@@ -46,10 +46,19 @@ def put_back_staying(d: Draft, facts: Facts, number: int) -> Draft:
     """Gives the groups below ``number`` the labels back that they have lost: they stay."""
     for group in groups(facts):
         for pod in _pods(facts, group) if group.ordinal < number else ():
-            record = draining(pod, d.keys)
-            if record is not None and not pod.metadata.terminating:
-                d = d.write((_patch(pod, put_back(record, d.keys), f"group {group.index} stays"),))
+            if d.keys.draining in pod.metadata.annotations and not pod.metadata.terminating:
+                body = put_back(_lost(d, facts, pod), d.keys)
+                d = d.write((_patch(pod, body, f"group {group.index} stays"),))
     return d
+
+
+def _lost(d: Draft, facts: Facts, pod: Pod) -> dict[str, str]:
+    """The labels that a pod with a note has lost; if the note cannot be read, those of the template that it lacks."""
+    record = draining(pod, d.keys)
+    if record is not None:
+        return lost_labels(record, d.labels.prefixes)
+    labels = (facts.workload.version.leader_template.get("metadata") or {}).get("labels") or {}
+    return {key: value for key, value in labels.items() if key not in pod.metadata.labels}
 
 
 def removable(selector: Mapping[str, str], reserved: tuple[str, ...]) -> list[str]:
@@ -82,7 +91,8 @@ def _empty(d: Draft, facts: Facts, group: Group, *, may_begin: bool) -> tuple[Dr
         if lost is None:
             name = f"{found[0][0].resource.kind} {found[0][1]['metadata']['name']}"
             return d, Routed(False, f"{name} selects pod {pod.metadata.name} by no label of the template: add one")
-        body = taken_out(Draining({**(kept.labels if kept is not None else {}), **lost}, d.now), d.keys)
+        before = lost_labels(kept, d.labels.prefixes) if kept is not None else {}
+        body = taken_out(Draining({**before, **lost}, d.now), d.keys)
         d = d.write((_patch(pod, body, f"group {group.index} of {facts.name} is about to go"),))
     if selected:
         return d, Routed(False, f"group {group.index} of {facts.name} gets no more requests")
@@ -90,9 +100,14 @@ def _empty(d: Draft, facts: Facts, group: Group, *, may_begin: bool) -> tuple[Dr
         if group.leader.metadata.name in routing.endpoints.get(service, frozenset()):
             return d, Routed(False, f"waiting until Service {service} sends no more requests to group {group.index}")
     asked, record = settings(d), draining(group.leader, d.keys)
-    works = group.ready(d.now) or (asked is not None and asked.draining.until is DrainUntil.IDLE)
-    if record is None or not works:
+    if not (group.ready(d.now) or (asked is not None and asked.draining.until is DrainUntil.IDLE)):
         return d, DONE
+    if record is None or record.since > d.now:
+        # Another client has written the note, or removed the label: since when it gets no requests is not known.
+        before = lost_labels(record, d.labels.prefixes) if record is not None else {}
+        body = taken_out(Draining(before, d.now), d.keys)
+        d = d.write((_patch(group.leader, body, f"group {group.index} of {facts.name} is about to go"),))
+        return d, Routed(False, f"requests that run on group {group.index} of {facts.name} get their time")
     return drained(d, record.since, Leaving(f"group {group.index} of {facts.name}", facts, (group,)))
 
 

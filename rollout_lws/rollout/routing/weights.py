@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, TrafficWeight
 from rollout_lws.capacity.batches import batch
-from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.capacity.weights import (
+    MOST,
+    sharing_step,
+    weight_in_place,
+    weight_in_promotion,
+    weight_of_groups,
+    weight_of_step,
+)
 from rollout_lws.objects.scaling import scaled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import leaving, partition_update
@@ -122,8 +129,12 @@ def _share_in_shift(d: Draft, split: Split) -> Split:
                 return split
         case InSteps() | Idle() | Detaching():
             wanted = d.wanted(max(1, d.sub.current_step_index))
-            if batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
-                return split
+            enough = batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+            if stable < d.replicas - (wanted if d.capacity.shifts else 0):
+                # The stable version has fewer groups than the step leaves it, and the new one has theirs.
+                split = replace(split, weight=max(split.weight, 100 * new // max(1, new + stable)))
+            elif enough and new:
+                return replace(split, weight=weight_of_groups(split.weight, new, stable, d.replicas))
     return replace(split, weight=weight_in_place(split.weight, new, stable, d.replicas)) if new else ALL_STABLE
 
 

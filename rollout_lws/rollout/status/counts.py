@@ -12,7 +12,7 @@ from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups import kueue_admission
 from rollout_lws.rollout.groups.health import name_troubles
-from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.workload.accelerators import held, held_to_the_end
 from rollout_lws.workload.canary import canary_name
@@ -87,7 +87,9 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
     applied = d.status.traffic.applied if d.status.traffic is not None else None
     step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
-    new = groups_released(d) if stable is not None and releasing else []
+    # The roles of a pair change before its release is over: what was released is stable from then on.
+    counted = releasing and not (d.paired and d.state == CleaningUp(Ending.SUCCESS))
+    new = groups_released(d) if stable is not None and counted else []
     beside = new or (d.canary_groups if d.paired else ())
     taken = _held(d, regular, beside, held_by_ending(d, verdict)) if stable is not None else None
     # Groups beyond the replicas are terminating: surge groups at the end of a release, or groups scaled away. A batch
@@ -97,7 +99,7 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
     old = [group for group in regular if group.uid not in gone and group.ordinal < standing]
     counts = GroupCounts(
         stable=_counted(d, old) if stable is not None else None,
-        new=_counted(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
+        new=_counted(d, new, d.batch.wanted if d.batch is not None else 0) if counted else None,
     )
     summary = Summary(
         state=verdict.state.value,
@@ -106,7 +108,7 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
         new=counts.new.text if counts.new is not None else None,
         stable=counts.stable.text if counts.stable is not None else None,
         accelerators=taken[0] if taken is not None else None,
-        new_accelerators=taken[1] if taken is not None and releasing else None,
+        new_accelerators=taken[1] if taken is not None and counted else None,
         since=before.since if before is not None and before.state == verdict.state.value else d.now,
     )
     return d.set(groups=counts, summary=summary)

@@ -29,8 +29,8 @@ def leaders_first(workload: Target, version: Version) -> str | None:
 
 
 def claims_that_stay(workload: Target, version: Version, capacity: CapacityStrategy, extra: int) -> str | None:
-    """For the volumes of the ``extra`` groups that go at the end of a release: those that it has added, of a pair those
-    of the ``workload`` that has lost its requests, which run ``version``.
+    """For the volumes of the ``extra`` groups that go at the end of a release, or in its course where it shifts: those
+    that it has added, of a pair those of the ``workload`` that has lost its requests, which run ``version``.
     """
     by_scaling = capacity.surges or capacity.paired
     stay = kept(version, by_scaling=by_scaling)
@@ -38,8 +38,9 @@ def claims_that_stay(workload: Target, version: Version, capacity: CapacityStrat
         return None
     owner = workload.metadata.name if by_scaling else canary_name(workload)
     name = next(stay.of(owner, [workload.replicas if capacity.surges else 0]))
+    when = "" if capacity.shifts else " at the end"
     return (
-        f"{stay.count(extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and groups of a"
+        f"{stay.count(extra)} PersistentVolumeClaims of groups that go{when} stay, such as {name}, and groups of a"
         f" later version would get what is in them: {policy_that_deletes(by_scaling=by_scaling)} in the"
         f" {workload.version.format.holder or 'spec'}, or delete them after the release"
     )

@@ -19,7 +19,8 @@ class Given:
 
     Of a pair, ``replicas`` are the inactive workload's groups and ``active`` those of the active one, to which requests
     go at rest; None for other plans. ``scales_sides``: its releases scale both workloads, so that ``replicas`` are
-    those which the inactive one is to have. ``unavailable``, ``unlisted`` and ``reached`` do not count.
+    those which the inactive one is to have, and of a plan with ``shift`` those of both together. ``unavailable``,
+    ``unlisted`` and ``reached`` do not count.
     """
 
     replicas: int
@@ -47,6 +48,10 @@ class Row:
     inactive workload share the new version's requests, so that ``load_new`` is theirs, and ``peak_load`` that of as few
     as are waited for. After the hand-over the way back is a release of the other side, which loads R groups where
     releases scale the sides.
+
+    Of a pair that shifts, groups that have lost their requests stand until these have had their time, be it in the next
+    row; the way back assumes that they are gone. Without extra groups the last group of the new version is created when
+    the hand-over is done: it is among the row's ``loads``, and in none of its ``rounds`` and ``seconds``.
     """
 
     step: int | None
@@ -56,7 +61,7 @@ class Row:
     extra: int
     """Groups beyond R."""
     ready: int
-    """Fewest ready groups, of versions that receive requests, at any moment."""
+    """Fewest ready groups, of versions that receive requests, at any moment; not those that have lost theirs."""
     share: float
     """The new version's share of requests, 0 to 1, at rest; in the promotion, while its first batch is down."""
     load_new: float | None
@@ -70,7 +75,7 @@ class Row:
     windows: int
     """How many partition windows are opened."""
     rounds: int
-    """Consecutive startups."""
+    """Consecutive startups that it waits for."""
     loads: int
     """Groups that load the model."""
     disrupted: int
@@ -88,6 +93,10 @@ class Row:
     back_disrupted: int
     """Groups that are deleted while they receive requests if the release is rolled back at its end; in the promotion,
     at most.
+    """
+    standing: tuple[tuple[int, int], ...] = ()
+    """Of a pair that shifts: groups of the old and of the new version that stand at the same time, each combination
+    once, in their order; () for other plans.
     """
 
 
@@ -139,8 +148,11 @@ class Forecast:
     @property
     def cuts(self) -> int:
         """How often a connection that a client keeps to a group, past every router, is cut at most: in each window that
-        renews groups, and when those beyond R go. Windows of a step with surge groups only add some.
+        renews groups, and when those beyond R go. Windows of a step with surge groups only add some. A pair that shifts
+        has none: each time that the old side loses groups.
         """
+        if self.strategy.shifts:
+            return len({old for row in self.rows for old, _ in row.standing}) - 1
         renewing = sum(row.windows for row in self.rows if row.step is None or self.strategy.takes_places)
         return renewing + (1 if self.extra else 0)
 

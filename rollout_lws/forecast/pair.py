@@ -1,8 +1,8 @@
 """Forecast of the release of a pair: requests move from one workload to the other one, which stays.
 
 Where releases scale both workloads, each row loads what it adds, and the hand-over the rest up to R; the active side
-keeps R groups to the end. With ``touch: RouteOnly`` the owner has loaded the groups: nothing is loaded, and time begins
-when the groups that a step waits for are ready.
+keeps R groups to the end, unless the plan shifts (``shifted_pair``). With ``touch: RouteOnly`` the owner has loaded the
+groups: nothing is loaded, and time begins when the groups that a step waits for are ready.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from rollout_lws.api import StyleStrategy
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import sharing_step, weight_of_step
+from rollout_lws.forecast import shifted_pair
 from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 
 def forecast(plan: StyleStrategy, given: Given) -> Forecast:
     """Forecasts the release of a plan with capacity Pair. ValueError, with the fix, without groups to release to."""
-    strategy = known.SCALED_PAIR if given.scales_sides else known.PAIR
+    strategy = strategy_of_plan(plan)
+    if not strategy.shifts:
+        strategy = known.SCALED_PAIR if given.scales_sides else known.PAIR
     if given.replicas < 1:
         raise ValueError(
             "the pair has 0 groups, and the side that gets another version becomes the active one: nothing is done in"
@@ -29,6 +33,8 @@ def forecast(plan: StyleStrategy, given: Given) -> Forecast:
             if strategy.makes_groups
             else "no workload of the pair has groups: scale one of them up, and requests have somewhere to go"
         )
+    if strategy.shifts:
+        return shifted_pair.forecast(plan, given)
     return Forecast(strategy, given, tuple(_Course.begun(plan, strategy, given).rows()))
 
 

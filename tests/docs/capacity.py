@@ -21,9 +21,9 @@ PAGE = ROOT / "docs/capacity.md"
 #: The worked example: four groups of eight accelerators that load for ten minutes, one of which may be away.
 EXAMPLE, ACCELERATORS = Given(replicas=4, unavailable=1, load_seconds=600), 8
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
-#: Not among those that ``rollout-lws demo`` plays: a pair that its release scales, and one that its owner does.
-PAIR, ROUTE_ONLY = "Pair", "RouteOnly"
-PAIRS = {PAIR: f"`{PAIR}`", ROUTE_ONLY: f"`{PAIR}`, `{ROUTE_ONLY}`"}
+#: Without a table by step: a pair that its release scales, with and without ``shift``, and one that its owner scales.
+PAIR, SHIFT, ROUTE_ONLY = "Pair", "shift", "RouteOnly"
+PAIRS = {PAIR: f"`{PAIR}`", SHIFT: f"`{PAIR}`, `{SHIFT}`", ROUTE_ONLY: f"`{PAIR}`, `{ROUTE_ONLY}`"}
 
 
 def steps_of_example(style: str) -> list[dict[str, Any]]:
@@ -37,8 +37,9 @@ def steps_of_example(style: str) -> list[dict[str, Any]]:
 def of_example(style: str) -> Forecast:
     routing = [{"service": "chat", "gateway": {"httpRouteName": "chat"}}]
     capacity = PAIR if style in PAIRS else style
-    plan = _plan(capacity, {"steps": steps_of_example(style), "trafficRoutings": routing})
-    return forecast(plan, replace(EXAMPLE, scales_sides=style == PAIR))
+    members = {"steps": steps_of_example(style), "trafficRoutings": routing}
+    plan = _plan(capacity, members | ({"shift": {}} if style == SHIFT else {}))
+    return forecast(plan, replace(EXAMPLE, scales_sides=style in (PAIR, SHIFT)))
 
 
 def of_demo(style: str) -> Forecast:

@@ -1,4 +1,4 @@
-"""The tables of "Which capacity?" are those that the forecast makes, and the pair's row is what a release takes."""
+"""The tables of "Which capacity?" are those that the forecast makes, and the rows of pairs are what releases take."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ def test_stale_tables_are_found_and_renewed() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_release_of_a_pair_takes_what_its_row_says() -> None:
+@pytest.mark.parametrize("style", [capacity.PAIR, capacity.SHIFT])
+async def test_a_release_of_a_pair_takes_what_its_row_says(style: str) -> None:
     replicas, load = capacity.EXAMPLE.replicas, capacity.EXAMPLE.load_seconds
     world = World(Options(timing=Timing(ready_after=load)))
     try:
-        steps = [{**step, "pause": {"duration": 1}} for step in capacity.steps_of_example(capacity.PAIR)]
+        steps = [{**step, "pause": {"duration": 1}} for step in capacity.steps_of_example(style)]
         create_sides(world, replicas=replicas, beside=0)
-        world.server.create(ROLLOUTS, rollout(*steps, spec={}))
+        world.server.create(ROLLOUTS, rollout(*steps, spec={}, shift={} if style == capacity.SHIFT else None))
         world.start_controller()
         await world.until(lambda: len(world.ready_endpoints(SERVICES_OF[BLUE])) == replicas, "all ready", 2 * load)
         await world.rest()
@@ -42,7 +43,7 @@ async def test_a_release_of_a_pair_takes_what_its_row_says() -> None:
         await world.until(lambda: world.status["active"] == GREEN and world.state == "Healthy", "the end", 10 * load)
         taken = capacity.figures(gauge.extra, gauge.loads, gauge.seconds, gauge.ready, gauge.peak_load)
         gauge.stop()
-        row = f"| {capacity.PAIRS[capacity.PAIR]} | {' | '.join(taken)} |"
+        row = f"| {capacity.PAIRS[style]} | {' | '.join(taken)} |"
         assert row in capacity.PAGE.read_text()
         await world.rest()
         assert world.groups(BLUE) == {}

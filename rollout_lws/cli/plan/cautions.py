@@ -63,8 +63,9 @@ def _of_pair(d: Draft, plan: Plan, old: Version) -> Iterator[str]:
         if d.scales_sides:
             yield from _room(d, plan, found)
             yield from _steps(d)
-            yield from _load(found)
-            yield from _told(claims_that_stay(d.stable.workload, old, found.strategy, found.extra))
+            yield from _load(found) if not found.strategy.shifts else ()
+            go = d.replicas if found.strategy.shifts else found.extra
+            yield from _told(claims_that_stay(d.stable.workload, old, found.strategy, go))
             yield from pair.unasked(d, plan.sides) if not plan.refusals else ()
         yield from pair.cautions(d, found, plan.sides)
         yield from _deadline(d, plan)
@@ -127,11 +128,12 @@ def _steps(d: Draft) -> Iterator[str]:
                 f"step {index} ({step.replicas}) makes no further group: of {replicas}, it is as many as step"
                 f" {index - 1} ({style.steps[index - 2].replicas})"
             )
-        if step.replicas == "100%" and capacity.takes_places and not makes_no_groups(style, index):
-            yield f"step {index} renews {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
-        if step.traffic == "auto":
-            stable = d.stable.workload.replicas
-            exact = Fraction(100 * wanted[index - 1], capacity.sharing(wanted[index - 1], stable))
+        leaves_one = capacity.takes_places and replicas > 1
+        if step.replicas == "100%" and leaves_one and not makes_no_groups(style, index):
+            does = "replaces" if capacity.shifts else "renews"
+            yield f"step {index} {does} {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
+        if step.traffic == "auto" and (leaves_one or not capacity.shifts):
+            exact = Fraction(100 * wanted[index - 1], capacity.sharing(wanted[index - 1], d.own_size))
             weight = share_of_step(d, index).weight
             if abs(exact - weight) >= Fraction(1, 4):
                 yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"

@@ -36,7 +36,7 @@ class Part:
 
     row: Row
     old: int
-    """Groups of the old version at its end."""
+    """Groups of the old version at its end; of a pair that shifts those that have kept their requests."""
     accelerators: Amounts
     """Peak during it, by resource name."""
     pause: int | None = None
@@ -113,6 +113,11 @@ class Plan:
     def peak(self) -> Amounts:
         """Peak number of accelerators during the release, by resource name."""
         return most(self.now, *(part.accelerators for part in self.parts))
+
+
+def groups_of(count: int) -> str:
+    """The number with its noun."""
+    return f"{count} group{'' if count == 1 else 's'}"
 
 
 def most(*several: Amounts) -> Amounts:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.words import DrainUntil
-from rollout_lws.cli.plan.model import Sides
+from rollout_lws.cli.plan import shifted_pair
+from rollout_lws.cli.plan.model import Sides, groups_of
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.rollout.decision import Verdict
@@ -82,7 +83,7 @@ def sides(d: Draft, after: Observation) -> Sides | None:
     other = after.canary
     if not d.paired or other is None:
         return None
-    return Sides(d.name, d.stable.workload.replicas, other.name, other.workload.replicas)
+    return Sides(d.name, d.own_size, other.name, other.workload.replicas)
 
 
 def edited_while_active(d: Draft, before: Observation, after: Observation) -> Iterator[str]:
@@ -114,7 +115,7 @@ def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
     """Warnings about the release itself, a sentence each."""
     if d.scales_sides:
         yield from _not_by_itself(d)
-        yield from _retired(d, there)
+        yield from shifted_pair.cautions(d, found, there) if d.capacity.shifts else _retired(d, there)
         return
     yield from _groups(d, there)
     yield from _not_by_itself(d)
@@ -133,7 +134,7 @@ def unasked(d: Draft, there: Sides) -> Iterator[str]:
     """That groups of the inactive side go which no release has made."""
     if there.inactive_groups and d.status.phase != Phase.PROGRESSING:
         yield (
-            f"{d.edited.called} has {_groups_of(there.inactive_groups)} and no requests: it is scaled to 0 before"
+            f"{d.edited.called} has {groups_of(there.inactive_groups)} and no requests: it is scaled to 0 before"
             " anything is released on it"
         )
 
@@ -151,7 +152,7 @@ def _retired(d: Draft, there: Sides) -> Iterator[str]:
     yield (
         f"{there.active} is scaled to 0 {when}: what runs there for longer ends as its preStop and"
         f" terminationGracePeriodSeconds allow, and a way back after that ({d.command('start')}) loads"
-        f" {_groups_of(d.replicas)} again"
+        f" {groups_of(d.replicas)} again"
     )
 
 
@@ -175,14 +176,10 @@ def _fewer(there: Sides) -> Iterator[str]:
     if there.inactive_groups and there.inactive_groups < there.active_groups:
         factor = there.active_groups / there.inactive_groups
         yield (
-            f"after the release {_groups_of(there.inactive_groups)} of {there.inactive} get all requests, which"
-            f" {_groups_of(there.active_groups)} of {there.active} get now: {factor:.2f} times as many each; scale"
+            f"after the release {groups_of(there.inactive_groups)} of {there.inactive} get all requests, which"
+            f" {groups_of(there.active_groups)} of {there.active} get now: {factor:.2f} times as many each; scale"
             f" {there.inactive} to {there.active_groups} before its last step"
         )
-
-
-def _groups_of(count: int) -> str:
-    return f"{count} group{'' if count == 1 else 's'}"
 
 
 def _steps(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
@@ -212,7 +209,9 @@ def others(d: Draft) -> Iterator[str]:
     for resource, name in unlisted(facts, leaders):
         kind = "Service" if resource == SERVICES else resource.kind
         end = (
-            f"have no group when {d.name} is scaled to 0"
+            f"lose a group with what runs there each time that {d.name} is scaled down, until it has none"
+            if d.capacity.shifts
+            else f"have no group when {d.name} is scaled to 0"
             if d.scales_sides
             else "stay there when the roles have changed"
         )

@@ -102,7 +102,8 @@ def make(
         unlisted=not paired and reached_by_others(d),
         reached=found_by.new,
         rate=rate or 0.0,
-        active=d.stable.workload.replicas if paired else None,
+        # In a release that shifts the active side has given up groups.
+        active=d.own_size if paired else None,
         scales_sides=d.scales_sides,
     )
     taken = _adopted(before)
@@ -229,13 +230,17 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
 def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
     """The parts with accelerators of both versions, since a new version may use other kinds of them."""
     replicas, in_place = found.given.replicas, found.strategy.takes_places
+    # The last group of a pair that shifts stays until the roles change.
+    fewest = 1 if found.strategy.shifts else 0
     old, new = running.accelerators_by_name, d.version.accelerators_by_name
     parts, renewed = [], 0
     for row in found.rows:
         last = row.step is None
-        end = replicas if last else row.new if in_place else 0
+        end = replicas if last else min(row.new, replicas - fewest) if in_place else 0
         if d.paired and not d.scales_sides:
             held = [_of_sides(d, running, found, row)]
+        elif row.standing:
+            held = [_sum(_times(old, groups), _times(new, beside)) for groups, beside in row.standing]
         else:
             # The composition changes monotonically, so its ends are the extremes. Both sides of a pair stay whole.
             counts = (0,) if d.paired else (renewed, end)

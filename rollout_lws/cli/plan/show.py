@@ -74,6 +74,9 @@ def _header(plan: Plan) -> list[str]:
 def _requests(plan: Plan, pair: Sides) -> str:
     if plan.owned is not None:
         what = f"moves them to {pair.inactive}, {_counted(pair.inactive_groups, 'group')}"
+    elif plan.strategy is not None and plan.strategy.shifts:
+        has = f"which has {pair.inactive_groups}"
+        what = f"moves them to {pair.inactive}, {has} and gets groups as those of {pair.active} go"
     else:
         what = f"loads as many of {pair.inactive}, which has {pair.inactive_groups}, and moves them there"
     return f"go to {pair.active}, {_counted(pair.active_groups, 'group')}; a release {what}"
@@ -89,9 +92,12 @@ def _loads_by_owner(pair: Sides) -> str:
 
 
 def _way_back(plan: Plan, pair: Sides) -> str:
-    groups = _counted(_loads_afterwards(plan), "group")
-    needs = "while it has its groups" if plan.owned is not None else f"which loads {groups}"
-    return f"at once until the roles change, by abort; after that by a release of {pair.active} (start), {needs}"
+    loads, most = _loads_afterwards(plan), plan.parts[-1].row.back_loads if plan.parts else 0
+    release = f"after that by a release of {pair.active} (start)"
+    if most:
+        return f"by abort until the roles change, up to {_counted(most, 'load')}; {release}, {_counted(loads, 'load')}"
+    needs = "while it has its groups" if plan.owned is not None else f"which loads {_counted(loads, 'group')}"
+    return f"at once until the roles change, by abort; {release}, {needs}"
 
 
 def _loads_afterwards(plan: Plan) -> int:
@@ -120,7 +126,9 @@ def _left(plan: Plan) -> str:
 
 
 def _how(plan: Plan) -> str:
-    return plan.strategy.title if plan.strategy is not None else ""
+    if plan.strategy is None:
+        return ""
+    return f"{plan.strategy.title} with shift" if plan.strategy.shifts else plan.strategy.title
 
 
 def _when(plan: Plan, name: str) -> str:

@@ -108,10 +108,15 @@ def _sides(d: Draft) -> Iterator[Planned]:
     """What a pair's release writes of its workloads, if it scales them."""
     if not d.scales_sides:
         return
-    for each, what in ((d.o.stable, "0 at the end"), (d.o.canary, f"up to {d.replicas}")):
+    down = "fewer as the other side gets some, 0 at the end" if d.capacity.shifts else "0 at the end"
+    for each, what in ((d.o.stable, down), (d.o.canary, f"up to {d.replicas}")):
         if each is not None:
             why = f"its replicas, {what}; its hold, and the label of its role"
             yield Planned(each.workload.resource, each.name, _PATCH, why)
+    # The last group stays until the whole side has lost its requests.
+    if d.capacity.shifts and d.replicas > 1:
+        why = "those that are about to go lose a label of their Service or pool, and say which"
+        yield Planned(PODS, "", _PATCH, why)
 
 
 def _weights(d: Draft) -> Iterator[Planned]:

@@ -204,7 +204,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             part = plan.parts[index - 1]
             assert gauge.loads == sum(each.row.loads for each in plan.parts[:index])
             assert gauge.extra == max(each.row.extra for each in plan.parts[:index])
-            assert meter.most == _most(plan, index)
+            assert meter.most == most_until(plan, index)
             if case.by:
                 assert world.status["traffic"].get("applied", {"weight": 0}) == {"weight": round(100 * part.row.share)}
             old = sum(told.startswith("v1") for told in world.groups().values())
@@ -287,7 +287,7 @@ async def test_an_lws_in_nobodys_care_is_taken_into_it_as_the_plan_says() -> Non
         world.close()
 
 
-def _most(plan: Plan, index: int) -> Mapping[str, int]:
+def most_until(plan: Plan, index: int) -> Mapping[str, int]:
     """Most accelerators up to the end of step ``index``."""
     found = dict(plan.now)
     for part in plan.parts[:index]:

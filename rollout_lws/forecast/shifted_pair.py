@@ -1,0 +1,340 @@
+"""Forecast of the release of a pair that shifts: groups of one workload go as those of the other one come.
+
+It goes from moment to moment: the numbers of groups and the weights are those that the functions which decide in the
+release give for what stands by then, until groups have loaded, or have had their time after their requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity import known
+from rollout_lws.capacity.batches import is_last_full, wanted_groups
+from rollout_lws.capacity.shifted_pair import Margin, Shift, Side, shift
+from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_of_step
+from rollout_lws.forecast.gates import least_seconds
+from rollout_lws.forecast.model import Forecast, Given, Row
+
+
+def forecast(plan: StyleStrategy, given: Given) -> Forecast:
+    """Forecasts the release of a plan with ``shift``. ValueError, with the fix, for one group that would go first."""
+    asked = plan.shifting
+    assert asked is not None, "the plan shifts"
+    margin = Margin.of(asked.max_extra_groups, asked.max_unavailable_groups, given.replicas)
+    if given.replicas == 1 and not margin.extra:
+        raise ValueError(
+            "the pair has 1 group, and with shift.maxExtraGroups 0 it would go before another one serves: set"
+            " maxExtraGroups to 1, or scale the Rollout to 2"
+        )
+    return Forecast(known.SHIFTED_PAIR, given, tuple(_Course(plan, given, margin).rows()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Groups that load, or that have lost their requests, together: until the second ``until``. ``after``: so many
+    start-ups, one after the other, came before.
+    """
+
+    count: int
+    until: float
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Workload(Side):
+    """One side: ``asked`` groups, of which the highest ordinals load, or drain, the oldest batch first."""
+
+    loading: tuple[_Batch, ...] = ()
+    draining: tuple[_Batch, ...] = ()
+
+    @property
+    def loaded(self) -> int:
+        """Ready groups. One that drains is ready until it goes."""
+        return self.asked - sum(each.count for each in self.loading)
+
+    @property
+    def serving(self) -> int:
+        """Ready groups that a Service or pool leads to."""
+        return self.loaded - sum(each.count for each in self.draining)
+
+    def ready(self, number: int) -> int:
+        """The lowest ordinals are ready, whatever ``groups`` would say of each."""
+        return min(number, self.loaded)
+
+    @property
+    def ends(self) -> Iterator[float]:
+        return (each.until for each in (*self.loading, *self.draining))
+
+    def loads(self, count: int, until: float, after: int) -> _Workload:
+        return replace(self, asked=self.asked + count, loading=(*self.loading, _Batch(count, until, after)))
+
+    def drains(self, number: int, until: float, after: int) -> _Workload:
+        """The groups from ``number`` on lose their requests, if they still have them."""
+        count = self.serving - number
+        return replace(self, draining=(*self.draining, _Batch(count, until, after))) if count > 0 else self
+
+    def at(self, clock: float) -> _Workload:
+        """What is left of it at this second: groups that have drained are gone."""
+        gone = sum(each.count for each in self.draining if each.until <= clock)
+        return _Workload(
+            self.asked - gone,
+            loading=tuple(each for each in self.loading if each.until > clock),
+            draining=tuple(each for each in self.draining if each.until > clock),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What stands ``clock`` seconds after the release began, and the new version's ``percent`` of requests.
+
+    ``shared``: it has had some, ``matched``: it has those that match besides; ``moved`` is when its requests changed
+    last. ``made`` and ``first`` are when its last group was created, and when its first one was ready.
+
+    ``rounds`` are start-ups one after the other until its last ready group was, and ``freed`` those until the other
+    side's last group that is gone lost its requests.
+    """
+
+    stable: _Workload
+    new: _Workload
+    clock: float = 0.0
+    percent: int = 0
+    shared: bool = False
+    matched: bool = False
+    moved: float = 0.0
+    made: float = 0.0
+    first: float | None = None
+    rounds: int = 0
+    freed: int = 0
+
+    @property
+    def behind(self) -> int:
+        """Ready groups that receive requests."""
+        return (self.new.serving if self.percent else 0) + (self.stable.serving if self.percent < 100 else 0)
+
+    @property
+    def standing(self) -> tuple[int, int]:
+        return self.stable.asked, self.new.asked
+
+    def load_new(self, replicas: int) -> float | None:
+        return self.percent * replicas / (100 * self.new.serving) if self.new.serving else None
+
+    def load_stable(self, replicas: int) -> float | None:
+        return (100 - self.percent) * replicas / (100 * self.stable.serving) if self.stable.serving else None
+
+    def peak(self, replicas: int) -> float:
+        return max(self.load_new(replicas) or 0.0, self.load_stable(replicas) or 0.0)
+
+    def at(self, clock: float) -> _Moment:
+        """The moment when so much time has passed, before anything is decided."""
+        ready = [each.after + 1 for each in self.new.loading if each.until <= clock]
+        gone = [each.after for each in self.stable.draining if each.until <= clock]
+        return replace(
+            self,
+            clock=clock,
+            stable=self.stable.at(clock),
+            new=self.new.at(clock),
+            rounds=max(self.rounds, *ready, 0),
+            freed=max(self.freed, *gone, 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """What a row is on the way to: ``wanted`` groups of the new version, and ``percent`` percent of requests from when
+    ``enough`` of them are ready. ``matched``: requests that match go to it besides, from its first ready group on.
+    ``after``: start-ups one after the other before the row.
+    """
+
+    wanted: int
+    enough: int
+    percent: int
+    after: int
+    matched: bool = False
+
+    def has_arrived(self, now: _Moment) -> bool:
+        shares = now.shared or not (self.percent or self.matched)
+        return now.new.loaded >= self.enough and shares
+
+
+@dataclass(frozen=True)
+class _Course:
+    """A release of a plan: its rows."""
+
+    plan: StyleStrategy
+    given: Given
+    margin: Margin
+
+    @property
+    def replicas(self) -> int:
+        return self.given.replicas
+
+    @property
+    def _patience(self) -> tuple[int, int]:
+        """Grace period for routers and drain time for requests."""
+        asked = self.plan.traffic_routings[0] if self.plan.traffic_routings else None
+        return (asked.grace_period_seconds, asked.drain_seconds) if asked is not None else (0, 0)
+
+    def rows(self) -> Iterator[Row]:
+        now = _Moment(_Workload(self.replicas), _Workload(0))
+        for index, step in enumerate(self.plan.steps, 1):
+            wanted = wanted_groups(self.plan, index, self.replicas)
+            percent = weight_of_step(self.plan, index, self.replicas)
+            aim = _Aim(wanted, wanted, percent, now.rounds, bool(sharing_step(self.plan, index).matches))
+            every = [now, *self._on_the_way(now, aim)]
+            now = every[-1]
+            rest = [*self._until(now, aim, now.moved + self._patience[0])]
+            promotes, pause = is_last_full(self.plan, index), step.pause.duration
+            approval = pause is None and not promotes
+            # Gates are measured while a step pauses.
+            measured = least_seconds(self.plan, index, percent / 100, self.given.rate)
+            every += self._until(now, aim, now.clock + max(0 if promotes else float(pause or 0), measured))
+            now = every[-1]
+            # While an approval is thought about, groups lose their requests, and go.
+            row = self._row(every, rest if approval else [], rest[-1], rest[-1].stable.serving)
+            yield replace(row, step=index, approval=approval)
+        yield self._hand_over(now)
+
+    def _hand_over(self, now: _Moment) -> Row:
+        # All but the last group of the old version may go before it has lost its requests.
+        enough = min(self.replicas, max(1, self.replicas + self.margin.extra - 1))
+        aim = _Aim(self.replicas, enough, 100, now.rounds)
+        every = [now, *self._on_the_way(now, aim)]
+        every += self._until(every[-1], aim, every[-1].moved + sum(self._patience))
+        last = every[-1]
+        # The old side's groups go at the end, and the new side has its own by then, or gets the last one.
+        ended = replace(last, stable=_Workload(0), new=_Workload(self.replicas))
+        row = self._row(every, [], last, last.stable.asked)
+        return replace(row, loads=self.replicas - now.new.asked, standing=_distinct(every, ended))
+
+    # What a row takes
+
+    def _row(self, every: list[_Moment], after: list[_Moment], rest: _Moment, kept: int) -> Row:
+        """The row of these moments. ``rest`` is there in the end, and those ``after`` until it is approved; a way back
+        begins with ``kept`` groups of the old version.
+        """
+        before, last, replicas = every[0], every[-1], self.replicas
+        # What is changed in the same second is not there for long enough to count.
+        lasting = [each for each, then in pairwise(every) if then.clock > each.clock]
+        counted = [*(lasting or [before]), *after]
+        back_loads, back_seconds = self._back(rest, kept)
+        return Row(
+            step=None,
+            new=rest.new.loaded,
+            extra=max(0, *(sum(each.standing) - replicas for each in every)),
+            ready=min(each.behind for each in counted),
+            share=rest.percent / 100,
+            load_new=rest.load_new(replicas),
+            load_stable=rest.load_stable(replicas),
+            peak_load=max(each.peak(replicas) for each in counted),
+            windows=0,
+            rounds=last.rounds - before.rounds,
+            loads=last.new.asked - before.new.asked,
+            disrupted=0,
+            seconds=last.clock - before.clock,
+            approval=False,
+            back_loads=back_loads,
+            back_seconds=back_seconds,
+            back_disrupted=0,
+            standing=_distinct(every),
+        )
+
+    # Forward
+
+    def _on_the_way(self, now: _Moment, aim: _Aim) -> Iterator[_Moment]:
+        """The moments until the new version has its groups and its requests."""
+        now = self._settled(now, aim)
+        yield now
+        while not aim.has_arrived(now):
+            then = self._next(now)
+            assert then < float("inf"), "groups load, or make room for others"
+            now = self._settled(now.at(then), aim)
+            yield now
+
+    def _until(self, now: _Moment, aim: _Aim, until: float) -> Iterator[_Moment]:
+        """The moments from then to the second ``until``, or none if that has passed."""
+        until = max(now.clock, until)
+        while (then := self._next(now)) <= until:
+            now = self._settled(now.at(then), aim)
+            yield now
+        yield now.at(until)
+
+    def _next(self, now: _Moment) -> float:
+        """When something changes by itself."""
+        routed = now.moved + self._patience[0] if now.shared else self._shares_from(now)
+        ends = (*now.stable.ends, *now.new.ends, routed)
+        return min((each for each in ends if each > now.clock), default=float("inf"))
+
+    def _shares_from(self, now: _Moment) -> float:
+        """When routers have known the first group, and that the last one was created, for the grace period."""
+        return max(now.first, now.made) + self._patience[0] if now.first is not None else float("inf")
+
+    def _settled(self, now: _Moment, aim: _Aim) -> _Moment:
+        """The moment with all that is decided in it."""
+        while (decided := self._decided(now, aim)) != now:
+            now = decided
+        return now
+
+    def _decided(self, now: _Moment, aim: _Aim) -> _Moment:
+        numbers = self._numbers(now.stable, now.new, stable_to=max(1, self.replicas - aim.wanted), new_to=aim.wanted)
+        percent, matched = self._weight(now, numbers, aim), aim.matched and now.new.loaded > 0
+        shares = now.shared or percent > 0 or matched
+        if shares == now.shared or self._shares_from(now) <= now.clock:
+            moved = now.clock if (percent, matched) != (now.percent, now.matched) else now.moved
+            now = replace(now, percent=percent, shared=shares, matched=matched, moved=moved)
+            # Requests move, and routers act on it, before groups of the other side lose theirs.
+            if not now.shared or now.moved + self._patience[0] <= now.clock:
+                stable = now.stable.drains(numbers.stable, now.clock + sum(self._patience), now.rounds)
+                now = replace(now, stable=stable).at(now.clock)
+        made = numbers.new - now.new.asked
+        if made <= 0:
+            return now
+        loaded = now.clock + self.given.load_seconds
+        new = now.new.loads(made, loaded + self.given.min_ready_seconds, max(aim.after, now.freed))
+        return replace(now, new=new, made=now.clock, first=loaded if now.first is None else now.first).at(now.clock)
+
+    def _numbers(self, stable: _Workload, new: _Workload, *, stable_to: int, new_to: int) -> Shift:
+        return shift(self.margin, self.replicas, stable, new, stable_to=stable_to, new_to=new_to)
+
+    def _weight(self, now: _Moment, numbers: Shift, aim: _Aim) -> int:
+        """As ``aim`` says when there are enough groups; until then by those that stay."""
+        if now.new.loaded >= aim.enough:
+            return aim.percent
+        return weight_in_place(aim.percent, now.new.loaded, numbers.stable, self.replicas) if now.new.loaded else 0
+
+    # Back
+
+    def _back(self, now: _Moment, kept: int) -> tuple[int, float]:
+        """Groups that load the old version again, if ``kept`` have stayed, and the seconds until all R are ready. They
+        get all requests as soon as they can carry them; until then groups of the new version go as they come.
+        """
+        stable, new, percent = _Workload(kept), _Workload(now.new.asked), now.percent
+        clock, moved, emptied = 0.0, float("-inf"), float("inf")
+        while kept < self.replicas and (stable.loaded < self.replicas or new.asked):
+            before = stable, new, percent
+            numbers = self._numbers(stable, new, stable_to=self.replicas, new_to=0)
+            if stable.loaded * MOST < self.replicas:
+                staying = new.ready(numbers.new), stable.ready(numbers.stable)
+                percent = weight_in_place(percent, *staying, self.replicas)
+                moved = moved if percent == before[2] else clock
+                if moved + self._patience[0] <= clock:
+                    new = new.drains(numbers.new, clock + sum(self._patience), 0)
+            else:
+                emptied = min(emptied, clock + (sum(self._patience) if now.shared else 0))
+                # All of them go together, also those that have lost their requests before.
+                new = _Workload(0 if emptied <= clock else new.asked)
+            if numbers.stable > stable.asked:
+                stable = stable.loads(numbers.stable - stable.asked, clock + self.given.load_seconds, 0)
+            stable, new = stable.at(clock), new.at(clock)
+            if (stable, new, percent) == before:
+                ends = (*stable.ends, *new.ends, emptied, moved + self._patience[0])
+                clock = min(each for each in ends if each > clock)
+                stable, new = stable.at(clock), new.at(clock)
+        return self.replicas - kept, clock
+
+
+def _distinct(every: list[_Moment], *more: _Moment) -> tuple[tuple[int, int], ...]:
+    """The numbers of groups that stand together, each once."""
+    return tuple(dict.fromkeys(each.standing for each in (*every, *more)))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from datetime import datetime
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
-from rollout_lws.cli.sides import named, scales_sides, sides_of
+from rollout_lws.cli.sides import have_turned, named, scales_sides, sides_of
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.meta import Meta, Struct
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     LEADER_WORKER_SETS,
@@ -22,6 +24,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.targets.table import stored_version
@@ -31,8 +34,17 @@ from rollout_lws.workload.facts import Facts
 
 #: Label of a canary LWS, after the API group and a slash; its value is the stable LWS's name.
 CANARY_MARK = "canary-leaderworkerset"
+#: Annotation on the active side of a pair, after the API group and a slash: its number of groups before a release took
+#: some of them.
+_NUMBER_MARK = "replicas"
+#: Annotation on the pods of a group that is about to go, after the API group and a slash.
+_DRAINING_MARK = "draining"
 
 _Kind = TypeVar("_Kind")
+
+
+class _Draining(Struct, frozen=True):
+    since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +68,34 @@ class Release:
         """Groups that the new version has when all requests are its own; 0 when its LWS does not exist."""
         if not scales_sides(self.rollout):
             return self.edited.workload.replicas if self.edited is not None else 0
-        standing = self.stable.workload.replicas if self.stable is not None else 0
-        return max(standing, int(self.rollout["spec"].get("replicas") or 0))
+        return max(self.own_size, int(self.rollout["spec"].get("replicas") or 0))
+
+    @property
+    def own_size(self) -> int:
+        """Groups of the stable LWS; of a pair those that its active side had before a release took some of them."""
+        if self.stable is None:
+            return 0
+        workload = self.stable.workload
+        noted = whole_number(self._mark(workload.metadata, _NUMBER_MARK)) if scales_sides(self.rollout) else None
+        return max(noted or 0, workload.replicas)
+
+    def drains_since(self, leader: Pod) -> datetime | None:
+        """Since when the group of this leader has got no more requests, because it is about to go; None for others."""
+        try:
+            return msgspec.json.decode(self._mark(leader.metadata, _DRAINING_MARK) or "{}", type=_Draining).since
+        except msgspec.MsgspecError:
+            return None
+
+    def _mark(self, meta: Meta, name: str) -> str:
+        """The annotation of this name that a controller has put on an object; "" without it."""
+        return meta.annotations.get(f"{self.rollout['apiVersion'].partition('/')[0]}/{name}") or ""
 
     @property
     def is_parked(self) -> bool:
         """Whether a pair is at rest, and its releases have scaled the inactive side to 0."""
         sides, inactive = sides_of(self.rollout), self.canary
-        at_rest = sides is not None and sides.known and not releasing(self.rollout)
+        at_rest = not releasing(self.rollout) or have_turned(self.rollout)
+        at_rest = at_rest and sides is not None and sides.known
         return at_rest and scales_sides(self.rollout) and inactive is not None and not inactive.workload.replicas
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.sides import edited, scales_sides
+from rollout_lws.cli.sides import edited, scales_sides, shift_of
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
@@ -163,7 +163,7 @@ def recorded_capacity(rollout: Object) -> CapacityStrategy:
     from rollout_lws.capacity import known
 
     if scales_sides(rollout):
-        return known.SCALED_PAIR
+        return known.SHIFTED_PAIR if shift_of(rollout) is not None else known.SCALED_PAIR
     return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 

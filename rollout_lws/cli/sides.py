@@ -46,6 +46,33 @@ def scales_sides(rollout: Object) -> bool:
     return bool(spec.get("counterpartRef")) and not spec.get("touch")
 
 
+def shift_of(rollout: Object) -> Object | None:
+    """What the plan says of the groups that both sides may have together while a release takes those of one side as the
+    other one gets some; None where the active side keeps all of its groups.
+    """
+    canary = ((rollout.get("spec") or {}).get("strategy") or {}).get("canary") or {}
+    found: Object | None = canary.get("shift")
+    return found if scales_sides(rollout) else None
+
+
+def has_given_up_groups(rollout: Object) -> bool:
+    """Whether the active side of a pair has fewer groups by the status than the Rollout asks for, since a release takes
+    them.
+    """
+    status, asked = rollout.get("status") or {}, rollout["spec"].get("replicas") or 0
+    stable = (status.get("groups") or {}).get("stable") or {}
+    taken = shift_of(rollout) is not None and status.get("phase") == "Progressing"
+    return taken and not have_turned(rollout) and int(stable.get("total", asked)) < asked
+
+
+def have_turned(rollout: Object) -> bool:
+    """Whether the roles of a pair have changed in the release that is on, so that only its clean-up is left."""
+    status = rollout.get("status") or {}
+    ending = status.get("finalising") or {}
+    ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp")
+    return ended and sides_of(rollout) is not None and status.get("phase") == "Progressing"
+
+
 def named(rollout: Object) -> str:
     """Name of the workload in workloadRef."""
     return str(rollout["spec"]["workloadRef"]["name"])
@@ -96,7 +123,11 @@ def serves_alone(rollout: Object, *, parked: bool) -> bool:
     was scaled to 0, which happens when no request can reach it.
     """
     status, sides = rollout.get("status") or {}, sides_of(rollout)
-    if sides is None or not sides.known or status.get("phase") not in ("Healthy", "Aborted"):
+    if sides is None or not sides.known:
+        return False
+    if have_turned(rollout):
+        return _reason(rollout) not in _OF_ROUTE
+    if status.get("phase") not in ("Healthy", "Aborted"):
         return False
     if _reason(rollout) == "CounterpartMissing":
         return True

@@ -98,7 +98,15 @@ class World:
         self.do(lambda: self.server.create(self.rollouts, rollout))
         self.tell(**status)
 
-    def pair(self, *, serves: str = "v0.17.0", beside: str = "", scaled: bool = False, **status: Any) -> None:
+    def pair(
+        self,
+        *,
+        serves: str = "v0.17.0",
+        beside: str = "",
+        scaled: bool = False,
+        shift: Object | None = None,
+        **status: Any,
+    ) -> None:
         """A Rollout `llama` of LWSs `llama` and `llama-green`, whose images have these tags ("": the demo's own);
         ``scaled``: its releases scale them.
         """
@@ -114,6 +122,7 @@ class World:
         rollout = manifests.rollout(self.rollouts.api_version, made[0]["metadata"], capacity="Pair", routed=True)
         canary = rollout["spec"]["strategy"]["canary"]
         canary["trafficRoutings"][0]["counterpartService"] = "llama-green"
+        canary |= {"shift": shift} if shift is not None else {}
         rollout["spec"] |= {
             "counterpartRef": {**rollout["spec"]["workloadRef"], "name": "llama-green"},
             **({"replicas": manifests.GROUPS} if scaled else {"touch": "RouteOnly"}),

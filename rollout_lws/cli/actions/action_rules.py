@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.cli.rollouts import message, style, summary
-from rollout_lws.cli.sides import serving_hash, sides_of
+from rollout_lws.cli.sides import has_given_up_groups, serving_hash, sides_of
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -109,10 +109,18 @@ def abort(*, force: bool = False) -> Judge:
         if ending.get("reason") == "Aborted" and not force:
             return Already(f"{name} is going back already")
         waits = ", without waiting for routers" if force else ""
-        told = f"{name} aborted at step {step_words(rollout)}; going back to stable{waits}"
+        told = f"{name} aborted at step {step_words(rollout)}; going back to stable{waits}{_loads_again(rollout)}"
         return Ask("Abort", told, {"force": True} if force else {}, replaces=True)
 
     return judge
+
+
+def _loads_again(rollout: Object) -> str:
+    """What the way back of a pair loads; "" for nothing."""
+    sides = sides_of(rollout)
+    if sides is None or not has_given_up_groups(rollout):
+        return ""
+    return f"; leaderworkerset/{sides.active} loads the groups again that it has given up"
 
 
 #: Results of gates that a retry measures again.

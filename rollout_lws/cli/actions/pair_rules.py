@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rollout_lws.cli.rollouts import releasing
-from rollout_lws.cli.sides import Sides, is_active_edited, scales_sides, serving_hash
+from rollout_lws.cli.sides import Sides, has_given_up_groups, is_active_edited, scales_sides, serving_hash
 from rollout_lws.cli.versions import Stored, to_undo
 
 Object = dict[str, Any]
@@ -21,6 +21,7 @@ def way_back(rollout: Object, sides: Sides, known: Sequence[Stored], live: str, 
         return (
             f"rollout/{name} is a pair whose release is on: `rollout-lws abort {name}` sends all requests back to"
             f" leaderworkerset/{sides.active}"
+            + (", which loads the groups again that it has given up" if has_given_up_groups(rollout) else "")
         )
     stable = serving_hash(rollout)
     # While a version waits on the active side, what is undone is that edit.

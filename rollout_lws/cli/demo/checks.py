@@ -89,9 +89,9 @@ def end_state(before: Listing, after: Listing, lost: list[str], others: set[str]
     LWSs that ever existed.
     """
     found = [
-        *(_kept(before, after, lost, expected) if expected.aborted else _updated(before, after, expected)),
+        *(_kept(before, after, lost, expected) if expected.aborted else updated(before, after, expected)),
         all_ready(after, expected.workload),
-        _images(after, expected),
+        images(after, expected),
     ]
     if not expected.aborted:
         found.append(_early(lost, expected.in_steps or 0, len(leaders(after, expected.workload))))
@@ -107,7 +107,7 @@ def end_state(before: Listing, after: Listing, lost: list[str], others: set[str]
     return [
         *found,
         Check(reached == phase, f"the Rollout says {phase}", f"phase {reached}"),
-        _held(after["LeaderWorkerSet"][expected.workload], expected.api_group),
+        held(after["LeaderWorkerSet"][expected.workload], expected.api_group),
         Check(not extra, "nothing is left over", ", ".join(sorted(extra)) or "the same objects as before"),
     ]
 
@@ -121,7 +121,8 @@ def _gate_failed(rollout: Object) -> Check:
     return Check(failed is not None and said in why, "a gate that failed has aborted the release", why or said)
 
 
-def _updated(before: Listing, after: Listing, expected: Expected) -> list[Check]:
+def updated(before: Listing, after: Listing, expected: Expected) -> list[Check]:
+    """All leaders are others than before."""
     old = {pod["metadata"]["uid"] for pod in leaders(before, expected.workload).values()}
     now = [pod["metadata"]["uid"] for pod in leaders(after, expected.workload).values()]
     new = sum(uid not in old for uid in now)
@@ -149,7 +150,7 @@ def _early(lost: list[str], in_steps: int, replicas: int) -> Check:
     return Check(len(lost) == in_steps, "before the promotion as many groups were renewed as the steps say", said)
 
 
-def _images(after: Listing, expected: Expected) -> Check:
+def images(after: Listing, expected: Expected) -> Check:
     """Each pod runs its role's images of the template (leaders without a template of their own: the worker's)."""
     workers = _template_images(expected.template.get("workerTemplate"))
     own = _template_images(expected.template.get("leaderTemplate") or expected.template.get("workerTemplate"))
@@ -167,7 +168,8 @@ def _template_images(template: Object | None) -> set[str]:
     return {each["image"] for each in ((template or {}).get("spec") or {}).get("containers") or ()}
 
 
-def _held(lws: Object, api_group: str) -> Check:
+def held(lws: Object, api_group: str) -> Check:
+    """A changed template of the LWS starts nothing by itself."""
     rolling = (lws["spec"].get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
     marked = f"{api_group}/original" in (lws["metadata"].get("annotations") or {})
     said = f"partition {rolling.get('partition')}" + ("" if marked else ", not marked as ours")

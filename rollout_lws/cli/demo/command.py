@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.demo import manifests, pair
 from rollout_lws.cli.demo.checks import Object
 from rollout_lws.cli.demo.play import Course, Plan, play
 from rollout_lws.cli.demo.teller import Teller
@@ -30,11 +30,12 @@ _SCRAPE_EVERY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Demo:
-    """``gated`` and ``strategy`` are those of our own manifests."""
+    """``gated`` and ``strategy`` are those of our own manifests; ``paired``, they are those of two workloads."""
 
     course: Course = Course.PROMOTED
     gated: bool = False
     strategy: Mapping[str, str] = field(default_factory=dict)
+    paired: bool = False
 
 
 _BAD_VERSION = "bad-version"
@@ -45,6 +46,7 @@ _DEMOS = {
     "blue-green": _Demo(strategy={"style": "blueGreen"}),
     "in-place": _Demo(strategy={"capacity": "InPlace"}),
     "surge": _Demo(strategy={"capacity": "Surge"}),
+    "shift": _Demo(paired=True),
 }
 
 
@@ -64,7 +66,8 @@ _DEMOS = {
 def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
     """Watch a release on an embedded cluster: a canary that is promoted, or a bad version that a gate finds at 10 % of
     the requests, or one that you abort, or blue-green, or a canary whose groups are in the LeaderWorkerSet itself:
-    renewed in place, or made in a surge.
+    renewed in place, or made in a surge, or a pair of LeaderWorkerSets of which one gives up groups as the other one
+    gets some.
 
     A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
@@ -88,6 +91,10 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
     demo = _DEMOS[what]
     if given and demo.course is Course.GATE_FAILED:
         raise UsageError(f"{what} plays its own manifests, whose model servers tell figures: leave -f out")
+    if given and demo.paired:
+        raise UsageError(f"{what} plays its own manifests, of two LeaderWorkerSets: leave -f out")
+    if demo.paired:
+        return _pair(demo, api_version, load, hesitation, ending)
     gated = demo.gated and not given
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
     releases = [each for each in given if each["kind"] == "Rollout"]
@@ -115,6 +122,13 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
     others = others if given else manifests.traffic()
     short = manifests.with_short_waits(rollout if gated else manifests.without_gates(rollout))
     return Plan(old, short, others, template, change, demo.course, load, hesitation, ending)
+
+
+def _pair(demo: _Demo, api_version: str, load: float, hesitation: float, ending: float) -> Plan:
+    old = pair.workload(pair.BLUE)
+    template, change = _version(manifests.workload(), [], demo.course)
+    plan = manifests.with_short_waits(pair.rollout(api_version))
+    return Plan(old, plan, pair.others(), template, change, demo.course, load, hesitation, ending, pair.GREEN)
 
 
 def _demand(manifest: Object, member: str) -> None:

@@ -20,7 +20,7 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_client import ask
-from rollout_lws.cli.demo import checks, manifests
+from rollout_lws.cli.demo import checks, manifests, pair
 from rollout_lws.cli.demo.checks import Check, Expected, Listing, Object, label
 from rollout_lws.cli.demo.requests import (
     Requests,
@@ -100,6 +100,8 @@ class Plan:
     load: float
     hesitation: float
     ending: float
+    counterpart: str = ""
+    """The LWS that gets the new template where that is not ``workload`` itself: the parked side of a pair."""
 
     @property
     def aborted(self) -> bool:
@@ -117,6 +119,11 @@ class Plan:
     @property
     def workload_name(self) -> str:
         return str(self.workload["metadata"]["name"])
+
+    @property
+    def edited(self) -> str:
+        """The name of the LWS that gets the new template."""
+        return self.counterpart or self.workload_name
 
 
 async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
@@ -183,9 +190,14 @@ class _Player:
                     await self._until_aborted()
                 case unknown:
                     assert_never(unknown)
-        known = set(before["Pod"])
-        await self._until("the last pod that came on top is gone", lambda: set(self._listing()["Pod"]) <= known)
+        await self._until("the last pod that has to go is gone", lambda: self._has_ended(before))
         return self._judge(before, requests)
+
+    def _has_ended(self, before: Listing) -> bool:
+        now = self._listing()
+        if self._plan.counterpart:
+            return pair.is_parked(now, self._plan.workload_name) and checks.all_ready(now, self._plan.edited).passed
+        return set(now["Pod"]) <= set(before["Pod"])
 
     async def _measure(self) -> Requests | None:
         """Start to measure requests, if the Rollout routes any and its route implies an example request."""
@@ -222,7 +234,7 @@ class _Player:
 
     async def _promote(self) -> None:
         """Approve each step that awaits approval, until the release is over."""
-        generation = self._lws()["metadata"]["generation"]
+        generation = self._lws(self._plan.edited)["metadata"]["generation"]
 
         def awaits() -> bool:
             return summary(self._rollout())["state"] == "AwaitingApproval"
@@ -258,13 +270,16 @@ class _Player:
     def _judge(self, before: Listing, requests: Requests | None) -> list[Check]:
         plan, after, by_gate = self._plan, self._listing(), self._plan.course is Course.GATE_FAILED
         template = plan.workload["spec"]["leaderWorkerTemplate"] if plan.aborted else plan.template
-        in_steps = _in_steps(self._rollout(), self._lws(), first=plan.aborted)
-        expected = Expected(plan.workload_name, template, plan.aborted, in_steps, self._group, by_gate)
-        lost = checks.lost_before_promotion(before, self._events, plan.workload_name, self._rollouts)
-        workloads = {each.object["metadata"]["name"] for each in self._events if each.resource == LEADER_WORKER_SETS}
-        judged = checks.end_state(before, after, lost, workloads - {plan.workload_name}, expected)
-        if self._routing is not None:
-            judged.append(checks.given_back(before, after, self._routing.managed))
+        in_steps = _in_steps(self._rollout(), self._lws(plan.workload_name), first=plan.aborted)
+        expected = Expected(plan.edited, template, plan.aborted, in_steps, self._group, by_gate)
+        if plan.counterpart:
+            judged = pair.end_state(before, after, self._events, expected)
+        else:
+            lost = checks.lost_before_promotion(before, self._events, plan.workload_name, self._rollouts)
+            every = {each.object["metadata"]["name"] for each in self._events if each.resource == LEADER_WORKER_SETS}
+            judged = checks.end_state(before, after, lost, every - {plan.workload_name}, expected)
+            if self._routing is not None:
+                judged.append(checks.given_back(before, after, self._routing.managed))
         if requests is not None:
             measured = requests.stop()
             judged += (
@@ -275,9 +290,9 @@ class _Player:
         return judged
 
     def _patch_template(self) -> str:
-        path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.workload_name)
+        path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.edited)
         self._user.merge_patch(path, {"spec": {"leaderWorkerTemplate": self._plan.template}})
-        return f"leaderworkerset/{self._plan.workload_name} patched"
+        return f"leaderworkerset/{self._plan.edited} patched"
 
     def _ask(self, judge: action_rules.Judge, reason: str | None = None) -> str:
         return ask(self._user, self._rollouts, self._plan.name, judge, reason=reason, patience=0)
@@ -333,8 +348,8 @@ class _Player:
     def _status(self) -> dict[str, Any]:
         return self._rollout().get("status") or {}
 
-    def _lws(self) -> Object:
-        return self._cluster.server.get(LEADER_WORKER_SETS, self._plan.namespace, self._plan.workload_name)
+    def _lws(self, name: str) -> Object:
+        return self._cluster.server.get(LEADER_WORKER_SETS, self._plan.namespace, name)
 
 
 def _revisions(listing: Listing) -> set[str]:

@@ -39,6 +39,7 @@ from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.weights import settings, told
 from rollout_lws.traffic.registry import SPECS
 from rollout_lws.traffic.split import ALL_STABLE
+from rollout_lws.workload.draining import draining
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.queueing import dispatch
@@ -305,8 +306,10 @@ class Case:
         name = serving.name if serving is not None else self.workload_name
         if serving is None or PODS in self.facts.refused or self.runs_elsewhere(serving):
             return f"not known: groups of {name} cannot be seen here"
-        asked = serving.workload.replicas
-        ready = sum(each.ready(self.now) for each in groups(serving) if 0 <= each.ordinal < asked)
+        shared = self._shares_groups
+        asked = self.d.replicas if shared else serving.workload.replicas
+        ready = min(asked, sum(self._ready(side) for side in (self.facts.sides if shared else (serving,))))
+        name = "both sides" if shared else name
         routed = f"; {self.share} of requests go to the new version" if self.is_on and settings(self.d) else ""
         standing = f"{ready} of {asked} groups of {name} are ready{routed}"
         if not ready:
@@ -314,6 +317,19 @@ class Case:
         if ready < asked:
             return f"users, as far as the other groups cannot carry the load: {standing}"
         return f"no user yet: {standing}"
+
+    @property
+    def _shares_groups(self) -> bool:
+        """Whether both sides of a pair together carry the load, since a release takes groups of the active one."""
+        d = self.d
+        if not self.is_on or not d.scales_sides or d.o.stable is None:
+            return False
+        return d.capacity.shifts or d.stable.workload.replicas < d.own_size
+
+    def _ready(self, side: Workload) -> int:
+        """Groups of an LWS that are ready and get requests."""
+        stay = (each for each in groups(side) if 0 <= each.ordinal < side.workload.replicas)
+        return sum(each.ready(self.now) and draining(each.leader, self.d.keys) is None for each in stay)
 
     @property
     def _serving(self) -> Workload | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import gates, groups, pods, rollout, routes, services, workload
+from rollout_lws.cli.doctor.checks import gates, groups, pods, rollout, routes, services, taken_out, workload
 from rollout_lws.cli.doctor.checks.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.links import Link, Name, State, first
@@ -33,7 +33,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     ]
     for side in facts.sides:
         found += [workload.leader_set(case, side), *_of_groups(case, side)]
-    found += [*services.links(case), *routes.links(case), routes.autoscaler(case)]
+    found += [*taken_out.links(case), *services.links(case), *routes.links(case), routes.autoscaler(case)]
     found += [*gates.links(case), rollout.release(case)]
     # Last, so that it hides nothing that is currently awaited.
     found.append(workload.own_surge(case))

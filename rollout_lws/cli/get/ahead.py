@@ -6,13 +6,15 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.capacity.replica_math import ALL
+from rollout_lws.capacity.shifted_pair import Margin
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.get.gates import without_verdict
 from rollout_lws.cli.get.header import extra_accelerators, field
-from rollout_lws.cli.get.plan import PlannedStep
+from rollout_lws.cli.get.plan import PlannedStep, margin_of, staying
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import recorded_capacity, summary
+from rollout_lws.cli.rollouts import recorded_capacity, style, summary
 from rollout_lws.cli.sides import Sides, is_settled, scales_sides, sides_of
 from rollout_lws.errors import UsageError
 from rollout_lws.workload.facts import Facts
@@ -42,34 +44,67 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     index = action_rules.step_of(shown.rollout)
     if summary(shown.rollout)["state"] != "AwaitingApproval" or shown.stable is None or not 1 <= index <= len(steps):
         return ""
-    sides = sides_of(shown.rollout)
-    if sides is not None and (index == len(steps) or steps[index].promotes):
-        return _hand_over(shown, sides, steps[index - 1].groups)
-    if index == len(steps) or steps[index].promotes:
+    sides, margin = sides_of(shown.rollout), margin_of(shown.rollout, shown.full_size)
+    ends = index == len(steps) or steps[index].promotes
+    # Nothing waits in a last step of all groups, where those of one side go as those of the other one come.
+    ends = ends or (margin is not None and index + 1 == len(steps) and steps[index].size == ALL)
+    if ends and sides is not None:
+        return _hand_over(shown, sides, steps[index - 1].groups, margin)
+    if ends:
         return "the stable groups are renewed, all requests end at the new version"
     now, following = steps[index - 1], steps[index]
-    more = following.groups - now.groups
-    parts = [_added(shown, more) if takes_room(shown) else f"{_counted(more)} renewed"]
-    if not more:
-        parts = ["no further group"]
-    of_owner = sides is not None and not scales_sides(shown.rollout)
-    if sides is not None and of_owner:
-        parts = [f"{following.groups} ready group{'s' if following.groups > 1 else ''} of {sides.inactive}"]
+    parts = [_next_groups(shown, sides, now.groups, following.groups, margin)]
     if following.traffic:
         parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
     load = (shown.rollout.get("status") or {}).get("longestStartupSeconds")
-    if more and load and not of_owner:
-        parts.append(f"about {short(float(load))}")
+    more = following.groups - now.groups
+    if more and load and (sides is None or scales_sides(shown.rollout)):
+        parts.append(f"about {short(_seconds(shown.rollout, more, float(load), margin))}")
     return ", ".join(parts)
 
 
-def _hand_over(shown: Release, sides: Sides, groups: int) -> str:
+def _next_groups(shown: Release, sides: Sides | None, groups: int, following: int, margin: Margin | None) -> str:
+    """What becomes of groups in a step that asks for ``following`` ones, after one that has asked for ``groups``."""
+    more = following - groups
+    if sides is not None and not scales_sides(shown.rollout):
+        return f"{following} ready group{'s' if following > 1 else ''} of {sides.inactive}"
+    if not more:
+        return "no further group"
+    if sides is not None and margin is not None:
+        return _shifted(shown, sides, groups, more, staying(shown.full_size, following))
+    return _added(shown, more) if takes_room(shown) else f"{_counted(more)} renewed"
+
+
+def _seconds(rollout: Object, more: int, load: float, margin: Margin | None) -> float:
+    """Seconds that so many further groups take, of which each loads for ``load`` seconds."""
+    if margin is None:
+        return load
+    # Some go before the next ones come.
+    routing: Object = next(iter(style(rollout).get("trafficRoutings") or ()), {})
+    drain = float(routing.get("gracePeriodSeconds", 3)) + float(routing.get("drainSeconds", 30))
+    return (load + drain) * -(-more // max(1, margin.extra + margin.unavailable))
+
+
+def _hand_over(shown: Release, sides: Sides, groups: int, margin: Margin | None) -> str:
     """The end of a pair's release, whose last step has so many groups."""
     told = f"all requests go to {sides.inactive}, which becomes the active side"
     if not scales_sides(shown.rollout):
         return told
     more = max(0, shown.full_size - groups)
-    return f"{f'{_added(shown, more)}, then ' if more else ''}{told}, and {sides.active} is scaled to 0"
+    told += f", and {sides.active} is scaled to 0"
+    if margin is None:
+        return f"{f'{_added(shown, more)}, then ' if more else ''}{told}"
+    # Without room for an extra group the last one takes the place of the last old one.
+    early = more if margin.extra else max(0, more - 1)
+    first = f"{_shifted(shown, sides, groups, early, 1)}, then " if early else ""
+    return f"{first}{told}" + (f"; then {sides.inactive} gets its last group" if early < more else "")
+
+
+def _shifted(shown: Release, sides: Sides, groups: int, more: int, stay: int) -> str:
+    """What a release adds on one side and takes from the other one, of which ``stay`` groups stay."""
+    fewer = staying(shown.full_size, groups) - stay
+    goes = f" as {fewer} of {sides.active} {'go' if fewer > 1 else 'goes'}" if fewer > 0 else ""
+    return f"+{_counted(more)} of {sides.inactive}{goes}"
 
 
 def _added(shown: Release, count: int) -> str:
@@ -150,6 +185,8 @@ def _effect_of_abort(shown: Release) -> str:
     extra = extra_accelerators(shown)
     if sides is not None:
         told = f"all requests go back to {sides.active}"
+        lacking = shown.own_size - shown.stable.workload.replicas if shown.stable is not None else 0
+        told += f", which loads {_counted(lacking)} again" if lacking else ""
         parks = f", and {sides.inactive} is scaled to 0" + (f", which frees {extra} GPU" if extra else "")
         return told + (parks if scales_sides(shown.rollout) else "")
     if (status.get("finalising") or {}).get("task") or not takes_room(shown):

@@ -12,7 +12,7 @@ from rollout_lws.cli.get.author import author
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
-from rollout_lws.cli.sides import Sides, named, names_served, scales_sides, serves_alone, sides_of
+from rollout_lws.cli.sides import Sides, have_turned, named, names_served, scales_sides, serves_alone, sides_of
 from rollout_lws.cli.view import age, plain
 from rollout_lws.objects.scaling import weight_text
 from rollout_lws.workload.accelerators import held
@@ -79,7 +79,7 @@ def _state(shown: Release, now: datetime) -> str:
 
 def extra_accelerators(shown: Release) -> int:
     """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none. Of a pair those of
-    the inactive side, unless its owner scales it.
+    the inactive side, unless its owner scales it, and less those that the active side has given up for them.
     """
     of_owner = sides_of(shown.rollout) is not None and not scales_sides(shown.rollout)
     if shown.stable is None or of_owner:
@@ -87,7 +87,9 @@ def extra_accelerators(shown: Release) -> int:
     standing = shown.stable.workload.replicas
     beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= standing]
     beside = [(shown.canary, group) for group in groups(shown.canary)] if shown.canary is not None else []
-    return sum(sum(held(facts, group, facts.workload.version).values()) for facts, group in (*beyond, *beside))
+    taken = sum(sum(held(facts, group, facts.workload.version).values()) for facts, group in (*beyond, *beside))
+    given_up = (shown.own_size - standing) * shown.stable.workload.version.accelerators
+    return max(0, taken - given_up)
 
 
 def _causes(rollout: Object) -> Iterator[str]:
@@ -124,7 +126,7 @@ def _users(shown: Release) -> str:
     status = rollout.get("status") or {}
     told = status.get("traffic") or {}
     sides = sides_of(rollout)
-    if sides is not None and not releasing(rollout):
+    if sides is not None and (not releasing(rollout) or have_turned(rollout)):
         return f"all requests go to {sides.active}" if serves_alone(rollout, parked=shown.is_parked) else ""
     if not releasing(rollout) or not told:
         return ""
@@ -170,11 +172,11 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     if not now or shown.stable is None or not releasing(shown.rollout):
         return now
     old, new = shown.stable.workload, (shown.edited or shown.stable).workload.version
-    most = peak(shown.rollout, steps, shown.full_size)
-    if most is None or not (old.version.accelerators or new.accelerators):
+    each = old.version.accelerators, new.accelerators
+    most = peak(shown.rollout, steps, shown.full_size, standing=old.replicas, each=each)
+    if most is None or not any(each) or have_turned(shown.rollout):
         return f"{now} now"
-    total = old.replicas * old.version.accelerators + most.extra * new.accelerators
-    return f"{now} now   {total} at peak ({f'step {most.step}' if most.step else 'at the end'})"
+    return f"{now} now   {most.accelerators} at peak ({f'step {most.step}' if most.step else 'at the end'})"
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.replica_math import groups_after, is_bare_promotion
+from rollout_lws.capacity.shifted_pair import Margin
 from rollout_lws.cli.rollouts import recorded_capacity, style
-from rollout_lws.cli.sides import scales_sides
+from rollout_lws.cli.sides import scales_sides, shift_of
 
 Object = dict[str, Any]
 
@@ -73,18 +74,61 @@ def _size(size: int | str) -> str:
     return str(size) if isinstance(size, str) else f"{size} group" + ("" if size == 1 else "s")
 
 
+def margin_of(rollout: Object, replicas: int) -> Margin | None:
+    """By how much the groups of both sides may differ from ``replicas`` in a release that takes those of one side as
+    the other one gets some; None of others, and for a plan that the controller would refuse.
+    """
+    asked = shift_of(rollout)
+    if asked is None:
+        return None
+    try:
+        return Margin.of(asked.get("maxExtraGroups", 1), asked.get("maxUnavailableGroups", 0), replicas)
+    except ValueError:
+        return None
+
+
+def staying(replicas: int, new: int) -> int:
+    """Groups of the active side that such a release leaves there once the other side has ``new``."""
+    return max(1, replicas - new)
+
+
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The largest number of groups that a release adds, and the step that reaches it, 0 for the end of the release."""
+    """The most accelerators that groups of both versions take, and the step that reaches it, 0 for the end of the
+    release.
+    """
 
-    extra: int
+    accelerators: int
     step: int
 
 
-def peak(rollout: Object, steps: tuple[PlannedStep, ...], replicas: int) -> Peak | None:
-    """The peak, None when the release adds no groups."""
-    strategy = strategy_of(rollout)
+def peak(
+    rollout: Object, steps: tuple[PlannedStep, ...], replicas: int, *, standing: int, each: tuple[int, int]
+) -> Peak | None:
+    """The peak; None when the release takes no more than the ``standing`` groups of the old version. ``each``:
+    accelerators of a group of the old and of the new version.
+    """
+    strategy, margin = strategy_of(rollout), margin_of(rollout, replicas)
+    if not steps:
+        return None
+    if margin is not None:
+        return _peak_of_shift(steps, replicas, margin, each)
     most = max((replicas if strategy.full_set else 0, *(step.groups for step in steps)))
     reached = next((step.index for step in steps if step.groups == most), 0)
-    extra = strategy.extra(most) if steps else 0
-    return Peak(extra, reached) if extra else None
+    extra = strategy.extra(most)
+    return Peak(standing * each[0] + extra * each[1], reached) if extra else None
+
+
+def _peak_of_shift(steps: tuple[PlannedStep, ...], replicas: int, margin: Margin, each: tuple[int, int]) -> Peak | None:
+    """The peak of a release that takes groups of one side as the other one gets some: when the first new ones of a step
+    have come, or, where those need more, when the last ones have.
+    """
+    found, before, most = list[Peak](), 0, replicas + margin.extra
+    for index, new in (*((step.index, step.groups) for step in steps), (0, replicas)):
+        old = staying(replicas, before)
+        first, rest = max(before, min(new, most - old)), min(old, most - new)
+        taken = max(old * each[0] + first * each[1], rest * each[0] + new * each[1])
+        found.append(Peak(taken, index))
+        before = new
+    highest = max(found, key=lambda reached: reached.accelerators)
+    return highest if highest.accelerators > replicas * each[0] else None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
+from types import MappingProxyType
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import condition, releasing
-from rollout_lws.cli.sides import Sides, scales_sides, serves_alone, sides_of
+from rollout_lws.cli.sides import Sides, have_turned, scales_sides, serves_alone, sides_of
 from rollout_lws.cli.view import age
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
@@ -20,6 +21,9 @@ from rollout_lws.workload.pod_words import pod_trouble, pods_of
 Row = tuple[str, ...]
 #: Reasons why groups are not ready, as the controller reported them, by LWS and group.
 Reasons = Mapping[tuple[str, str], str]
+#: Since when groups have got no more requests that are about to go, by UID.
+Drains = Mapping[str, datetime]
+_NONE: Drains = MappingProxyType({})
 #: Above this many group lines for one version, all groups in the same state share a line, adjacent or not.
 _LINES = 12
 
@@ -41,7 +45,7 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class _Band:
     """One version in one LWS. ``asked`` is the number of groups of it that are wanted; ``own`` is the role of groups of
-    this revision, and ``info`` what there is to know of the LWS.
+    this revision, and ``info`` what there is to know of the LWS. ``drains`` are groups that are about to go.
     """
 
     facts: Facts
@@ -53,24 +57,25 @@ class _Band:
     is_new: bool
     own: str
     info: str = ""
+    drains: Drains = field(default_factory=dict)
 
 
 def tree(shown: Release, now: datetime, *, pods: bool = False) -> list[Row]:
     """Rows below a heading; only the heading when there is no LWS."""
     rows: list[Row] = [("NAME", "ROLE", "REV", "READY", "TRAFFIC", "AGE", "INFO")]
-    reasons = _reasons(shown)
+    reasons, drains = _reasons(shown), _drains(shown)
     for band in _bands(shown):
-        rows += _rows(band, now, reasons, pods=pods)
+        rows += _rows(replace(band, drains=drains), now, reasons, pods=pods)
     return rows
 
 
-def runs(found: Iterable[Group], now: datetime, *, together: bool = False) -> list[Run]:
-    """Groups in order; neighbours with the same revision, readiness and termination share a run, and with ``together``
-    all such groups do.
+def runs(found: Iterable[Group], now: datetime, *, drains: Drains = _NONE, together: bool = False) -> list[Run]:
+    """Groups in order; neighbours with the same revision and readiness of which both or neither terminate or drain
+    share a run, and with ``together`` all such groups do.
     """
 
-    def state(group: Group) -> tuple[str, bool, bool]:
-        return group.revision, group.ready(now), group.terminating
+    def state(group: Group) -> tuple[str, bool, bool, bool]:
+        return group.revision, group.ready(now), group.terminating, group.uid in drains
 
     listed = sorted(found, key=state) if together else list(found)
     alike = (tuple(members) for _, members in groupby(listed, state))
@@ -103,7 +108,7 @@ def _bands(shown: Release) -> Iterator[_Band]:
 
 def _of_sides(shown: Release, sides: Sides) -> Iterator[_Band]:
     """Both workloads of a pair. Outside a release neither has a version that is new."""
-    is_on = releasing(shown.rollout)
+    is_on = releasing(shown.rollout) and not have_turned(shown.rollout)
     at_rest = ("0%", "100%") if serves_alone(shown.rollout, parked=shown.is_parked) else ("", "")
     new_weight, old_weight = _weights(shown) if is_on else at_rest
     retirable = "may be retired" if condition(shown.rollout, "ReadyToRetire") is not None else ""
@@ -163,15 +168,23 @@ def _reasons(shown: Release) -> Reasons:
     return {(str(each.get("workload")), str(each.get("group"))): str(each.get("reason") or "") for each in told}
 
 
+def _drains(shown: Release) -> Drains:
+    both = (facts for facts in (shown.stable, shown.canary) if facts is not None)
+    known = ((group.uid, shown.drains_since(group.leader)) for facts in both for group in groups(facts))
+    return {uid: since for uid, since in known if since is not None}
+
+
 def _rows(band: _Band, now: datetime, reasons: Reasons, *, pods: bool) -> Iterator[Row]:
     lws = band.facts.workload
     ready = sum(group.ready(now) for group in band.groups if band.is_new or group.ordinal < lws.replicas)
     created = age(lws.metadata.creation_timestamp, now)
     info = "terminating" if lws.metadata.terminating else band.info
     yield lws.metadata.name, band.role, band.revision, f"{ready}/{band.asked}", band.weight, created, info
-    found = [Run((group,), int(group.ready(now))) for group in band.groups] if pods else runs(band.groups, now)
-    if not pods and len(found) > _LINES:
-        found = runs(band.groups, now, together=True)
+    found = runs(band.groups, now, drains=band.drains)
+    if pods:
+        found = [Run((group,), int(group.ready(now))) for group in band.groups]
+    elif len(found) > _LINES:
+        found = runs(band.groups, now, drains=band.drains, together=True)
     for run in found:
         yield _row(run, band, now, reasons)
         if pods:
@@ -199,6 +212,9 @@ def _info(run: Run, band: _Band, now: datetime, why: str) -> str:
     created = group.leader.metadata.creation_timestamp
     if group.terminating:
         return "terminating"
+    drained = band.drains.get(group.uid)
+    if drained is not None:
+        return f"draining for {short((now - drained).total_seconds())}"
     if created is None:
         return ""
     if group.ready_since is None:

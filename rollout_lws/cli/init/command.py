@@ -47,6 +47,9 @@ _STRATEGIES = {each.flag: each for each in known.OF_ONE}
     type=click.Choice([each.value for each in Touch]),
     help="Of a pair: releases write the route alone, and you scale both LWSs.",
 )
+@click.option(
+    "--shift", is_flag=True, help="Of a pair: one LWS gives up groups as the other one gets some, and hardly more run."
+)
 @click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
 @with_target
@@ -55,6 +58,7 @@ def init(
     strategy: str,
     counterpart: str | None,
     touch: str | None,
+    shift: bool,
     name: str,
     files: tuple[str, ...],
     target: Target,
@@ -68,12 +72,16 @@ def init(
         raise click.UsageError("--counterpart is a way of its own to release: leave out --strategy")
     if touch is not None and counterpart is None:
         raise click.UsageError("--touch is of a pair: name its other workload with --counterpart lws/NAME")
+    if shift and counterpart is None:
+        raise click.UsageError("--shift is of a pair: name its other workload with --counterpart lws/NAME")
+    if shift and touch is not None:
+        raise click.UsageError(f"--shift scales both workloads, and with --touch {touch} none is scaled: leave out one")
     given = tuple(read_manifests(files))
     check_valid(given, Scope(target.api_group))
     first, other = _name(workload), _name(counterpart) if counterpart is not None else ""
     found = _look(target, (first, other) if other else (first,), given)
     if other:
-        made = propose_pair(found, first, other, name, touch or "")
+        made = propose_pair(found, first, other, name, touch or "", shift=shift)
     else:
         made = propose(found, first, _STRATEGIES[strategy], name)
     text = render.documents(made)

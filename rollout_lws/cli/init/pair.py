@@ -17,8 +17,9 @@ from rollout_lws.cli.init.routes import Routing
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.rollout.routing.group_drains import removable
 from rollout_lws.targets.target import Target, called
-from rollout_lws.traffic import pools
+from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
 from rollout_lws.traffic.route.pair import weights_of
@@ -29,9 +30,12 @@ from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Backend
 
 
-def propose_pair(found: Snapshot, workload: str, counterpart: str, name: str = "", touch: str = "") -> Proposal:
+def propose_pair(
+    found: Snapshot, workload: str, counterpart: str, name: str = "", touch: str = "", *, shift: bool = False
+) -> Proposal:
     """The proposal; UsageError, with what to do, when no Rollout is possible. Releases scale both workloads, unless
-    ``touch`` asks for the route alone, or another object controls one of them.
+    ``touch`` asks for the route alone, or another object controls one of them. ``shift``: one side gives up groups as
+    the other one gets some.
     """
     if workload == counterpart:
         raise UsageError(f"--counterpart names LeaderWorkerSet {workload} itself: name the other one of the pair")
@@ -39,6 +43,9 @@ def propose_pair(found: Snapshot, workload: str, counterpart: str, name: str = "
     routing = _routing(found, workload, counterpart)
     owner = next((each.metadata.controller for each in (first, other) if each.metadata.controller is not None), None)
     capacity = known.PAIR if touch or owner is not None else known.SCALED_PAIR
+    if shift:
+        capacity = known.SHIFTED_PAIR
+        _refuse_shift(found, routing, (first, other))
     sides = _Sides.of(found, first, other, routing)
     ignored = (*routing.ignored, *(held(each, capacity) for each in (first, other) if capacity.makes_groups))
     live = (found.find(each.resource, each.name) for each in ignored)
@@ -92,14 +99,14 @@ def _workload(found: Snapshot, name: str) -> Target:
 
 def _routing(found: Snapshot, workload: str, counterpart: str) -> Routing:
     """What leads to each side, and the route that names both; UsageError, with what to add, where one is missing."""
-    services, unfit = routes.services_of(found, workload, counterpart)
+    own, unfit = routes.services_of(found, workload, counterpart)
     others, other_unfit = routes.services_of(found, counterpart, workload)
     candidates = [
-        *(Routing(one, pair=True, counterpart_service=other) for one, other in product(services, others)),
+        *(Routing(one, pair=True, counterpart_service=other) for one, other in product(own, others)),
         *(
-            Routing(services[0], stable_pool=one, canary_pool=other, pair=True)
+            Routing(own[0], stable_pool=one, canary_pool=other, pair=True)
             for one, other in product(_pools(found, workload), _pools(found, counterpart))
-            if services and one != other
+            if own and one != other
         ),
     ]
     near: list[str] = []
@@ -113,13 +120,43 @@ def _routing(found: Snapshot, workload: str, counterpart: str) -> Routing:
                 near += _lacking(names, router, live, problem)
     if near:
         raise UsageError(near[0])
-    for name, fit, told in ((workload, services, unfit), (counterpart, others, other_unfit)):
+    for name, fit, told in ((workload, own, unfit), (counterpart, others, other_unfit)):
         if not fit:
             raise UsageError(_no_service(name, told))
     raise UsageError(
-        f"no HTTPRoute refers to Service {services[0]} or Service {others[0]}: create one whose rule has backendRefs to"
+        f"no HTTPRoute refers to Service {own[0]} or Service {others[0]}: create one whose rule has backendRefs to"
         f" both, weight 100 for the side that serves and 0 for the other one"
     )
+
+
+def _refuse_shift(found: Snapshot, routing: Routing, members: tuple[Target, Target]) -> None:
+    """UsageError, with what to do, where no group can be taken out of what leads to a side before it goes."""
+    for lws in members:
+        owner = lws.metadata.controller
+        if owner is not None:
+            raise UsageError(
+                f"{called(lws)} is controlled by {owner.kind} {owner.name}, which would undo what a shift scales: leave"
+                " out --shift"
+            )
+    for selecting, names in (
+        (services.SELECTING, (routing.service, routing.counterpart_service)),
+        (pools.SELECTING, (routing.stable_pool, routing.canary_pool)),
+    ):
+        for lws, name in zip(members, names, strict=True):
+            live = found.find(selecting.resource, name) if name else None
+            if live is not None and not removable(selecting.selector(live), lws.labels.prefixes):
+                raise UsageError(
+                    f"{selecting.resource.kind} {name} selects groups only by labels that the {lws.resource.kind} gives"
+                    f" them, and with --shift a group loses a label of it before it goes: {_label_to_add(lws)}"
+                )
+
+
+def _label_to_add(lws: Target) -> str:
+    own = (lws.version.leader_template.get("metadata") or {}).get("labels") or {}
+    label = next((f"{key}: {value}" for key, value in sorted(own.items())), "")
+    if label:
+        return f"add a label of the template to its selector, such as {label}"
+    return f"give the templates of {called(lws)} a label, such as app: {lws.metadata.name}, and add it to its selector"
 
 
 def _at(found: Routing, router: type[Router], route: str) -> Routing:

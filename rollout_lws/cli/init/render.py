@@ -41,6 +41,11 @@ def _rollout(made: Proposal) -> Iterator[str]:
         yield from _roles(made)
     yield "  strategy:"
     yield from (f"    {line}" for line in made.capacity.manifest)
+    if made.capacity.shifts:
+        yield "      # The active side gives up groups as the other one gets some: both together have at most one more"
+        yield "      # than at rest (maxExtraGroups: 1), and as many ready ones (maxUnavailableGroups: 0). An abort"
+        yield "      # loads again what was given up."
+        yield "      shift: {}"
     if made.routing.routes:
         yield from _routings(made)
     yield "      steps:"
@@ -110,7 +115,8 @@ def _routings(made: Proposal) -> Iterator[str]:
         of = f"leads to {made.counterpart}" if routing.pair else "for the new version's groups"
         yield f"              canary: {_scalar(routing.canary_pool)} # {of}"
     yield f"          gracePeriodSeconds: {grace} # for routers to act on a change"
-    drained = "the side that has lost its share" if routing.pair else "a group that goes"
+    at_once = routing.pair and not made.capacity.shifts
+    drained = "the side that has lost its share" if at_once else "a group that goes"
     yield f"          drainSeconds: {_DRAIN} # for requests that run on {drained}: your longest answer"
     if made.unlisted:
         what = ", ".join(made.unlisted)

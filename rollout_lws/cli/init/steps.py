@@ -57,7 +57,9 @@ def _full_set(routed: bool) -> tuple[Proposed, ...]:
 
 def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[Proposed, ...]:
     half = replicas // 2
-    first = f"{FIRST_WEIGHT}%" if FIRST_WEIGHT * replicas <= 100 and not strategy.takes_places else "auto"
+    # Where old groups go, those that stay could not carry the rest of the requests; the only one stays.
+    few = strategy.takes_places and replicas > 1
+    first = f"{FIRST_WEIGHT}%" if FIRST_WEIGHT * replicas <= 100 and not few else "auto"
     share = ", in proportion to groups" if first == "auto" and routed else ""
     made = [Proposed(1, first, None, f"one group{share}, until it is approved")]
     if half > 1:
@@ -67,6 +69,9 @@ def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[P
             made.append(Proposed(_said(25, quarter, replicas), "auto", PAUSE_SECONDS, why))
         why = f"{half} of {replicas} groups for {PAUSE_SECONDS // 60} minutes"
         made.append(Proposed(_said(50, half, replicas), "auto", PAUSE_SECONDS, why))
+    if strategy.shifts:
+        # The rest of the groups change sides in the hand-over, with requests in proportion.
+        return tuple(made)
     made.append(_HALF_OF_REQUESTS if strategy.paired else _PROMOTION)
     return tuple(made)
 

@@ -53,7 +53,7 @@ CODES: dict[str, Code] = {
     "LWS205": Code(_ERROR, "the LeaderWorkerSet is another controller's", Reason.WORKLOAD_OWNED),
     "LWS206": Code(_ERROR, "groupIdentity Hash", Reason.HASH_IDENTITY),
     "LWS207": Code(_ERROR, "a LeaderWorkerSet of MultiKueue's", Reason.MULTIKUEUE),
-    "LWS208": Code(_ERROR, "too few groups for capacity InPlace", Reason.TOO_FEW_GROUPS),
+    "LWS208": Code(_ERROR, "too few groups for capacity InPlace, or for shift", Reason.TOO_FEW_GROUPS),
     "LWS209": Code(_ERROR, "the canary's name is taken", Reason.NAME_TAKEN),
     "LWS210": Code(
         _ERROR, "a Service that no release can use, or that would pass every share by", Reason.SERVICE_PROBLEM
@@ -95,6 +95,8 @@ CODES: dict[str, Code] = {
     "LWS326": Code(_WARNING, "a gate of figures in a step without requests"),
     "LWS327": Code(_WARNING, "a gate that asks for more requests than can come in its time"),
     "LWS328": Code(_WARNING, "a pair whose two workloads both have groups, and no activeSide"),
+    "LWS329": Code(_WARNING, "a shift that leaves its load to few groups"),
+    "LWS330": Code(_WARNING, "a shift whose groups drain for long, one after the other"),
     # Not decidable, or no mistake
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

@@ -29,7 +29,7 @@ def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) ->
     for problem in problems(d.o.rollout.spec):
         path = located(rollout.body, problem.path)
         yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)
-    refusals = (*_refusals(d),)
+    refusals = tuple(each for each in _refusals(d) if not _is_of_unknown_number(each, d, files))
     stated = [*_stating_replicas(made, d, files)]
     for refusal in refusals:
         # Problems of the spec were reported above, field by field.
@@ -53,6 +53,16 @@ def _refusals(d: Draft) -> Iterator[Refusal]:
     for live in d.o.autoscalers.objects:
         alone = Draft.of(replace(d.o, autoscalers=replace(d.o.autoscalers, objects=(live,))))
         yield from (each for each in all_refusals(alone) if each.reason is Reason.AUTOSCALER_PROBLEM)
+
+
+def _is_of_unknown_number(refusal: Refusal, d: Draft, files: FileSnapshot) -> bool:
+    """Whether a refusal is of a number of groups that no file says: that of a pair which its Rollout scales may be an
+    autoscaler's.
+    """
+    if refusal.reason is not Reason.TOO_FEW_GROUPS or not d.scales_sides or d.o.rollout.spec.replicas is not None:
+        return False
+    lws = files.find(LEADER_WORKER_SETS.kind, d.name)
+    return lws is not None and lws.manifest.body["spec"].get("replicas") is None
 
 
 def _stating_replicas(rollout: Manifest, d: Draft, files: FileSnapshot) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
+from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.rollouts import (
     fetch_rollout,
     fetch_workload,
@@ -23,7 +24,15 @@ from rollout_lws.cli.rollouts import (
     summary,
     words,
 )
-from rollout_lws.cli.sides import edited, is_active_edited, is_settled, names_served, scales_sides, sides_of
+from rollout_lws.cli.sides import (
+    edited,
+    have_turned,
+    is_active_edited,
+    is_settled,
+    names_served,
+    scales_sides,
+    sides_of,
+)
 from rollout_lws.cli.status.gate import (
     Goal,
     Pin,
@@ -176,16 +185,21 @@ class Gate:
                 return found
 
     def _fetched(self, rollout: Object) -> tuple[Object, Object | None]:
-        """The LWS whose version is waited for: of a pair the active side, if that is the one with the awaited id. Then
-        the active side of a pair whose releases scale it, None of others.
+        """The LWS whose version is waited for: of a pair the active side, if that is the one with the awaited id, or it
+        has just become the active one in a release, and nothing was applied to the other one since. Then the active
+        side of a pair whose releases scale it, None of others.
         """
         sides, active, scaled = sides_of(rollout), None, scales_sides(rollout)
-        if sides is not None and sides.known and (scaled or self.release is not None):
+        turned = have_turned(rollout)
+        if sides is not None and sides.known and (scaled or turned or self.release is not None):
             active = self.transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], sides.active))
         held = active if scaled else None
         if active is not None and self.release is not None and id_on(active, self.rollouts.group) == self.release:
             return active, held
-        return fetch_workload(self.transport, rollout), held
+        found = fetch_workload(self.transport, rollout)
+        if active is not None and turned and version_hash(found) == (rollout["status"].get("inactiveHash") or ""):
+            return active, held
+        return found, held
 
     def _is_of_pair(self, rollout: Object, workload: Object) -> bool:
         """Whether a side of a pair at rest has the awaited id, which the status does not name then."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.rollouts import condition, fetch_workload, message, summary
-from rollout_lws.cli.sides import edited, is_settled, serving_hash, sides_of
+from rollout_lws.cli.sides import edited, have_turned, is_settled, serving_hash, sides_of
 from rollout_lws.errors import UsageError
 
 #: Summary states in which no release is in progress.
@@ -165,10 +165,13 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     if is_recreated(rollout, pinned):
         lws = pinned.workload or edited(rollout)
         return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and recreated")
+    if has_taken_over(rollout, pinned):
+        return _undecided(name, rollout) if not_seen(rollout, pinned) else _taken_over(name, rollout, goal, pinned)
+    # Until its clean-up is over the status is about the release that has changed the roles.
+    if have_turned(rollout):
+        return None
     if not_seen(rollout, pinned):
         return _undecided(name, rollout)
-    if has_taken_over(rollout, pinned):
-        return _taken_over(name, rollout, goal, pinned)
     seen = status.get("observedTemplateHash")
     if seen and not _of_pinned_spec(status, pinned) and seen != pinned.template_hash:
         return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")

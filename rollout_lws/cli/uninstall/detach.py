@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.install.inventory import listed
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.rollouts import message, rollouts_of
 from rollout_lws.cli.uninstall.cluster import revisions
@@ -16,8 +17,10 @@ from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, pending_roll
 from rollout_lws.cli.uninstall.plan import rolling, title
 from rollout_lws.cli.watch.stream import changes
 from rollout_lws.errors import ApiError, RolloutLwsError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS, Resource
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.workload.draining import draining, lost_labels, put_back
 
 #: Seconds within which a controller observes a deletion; covers a change of leader.
 ANSWER = 30.0
@@ -109,8 +112,11 @@ def _answered(rollout: Object) -> bool:
 
 
 def _open(session: Session, each: Detachment, agreed: str) -> bool:
-    """Remove our annotations from the LWS and restore the user's strategy, once the user agrees to what will roll."""
+    """Remove our annotations from the LWS and its pods, and restore the user's strategy, once the user agrees to what
+    will roll.
+    """
     path = LEADER_WORKER_SETS.path(each.namespace, each.workload)
+    _serve_again(session, each)
     for _ in range(_TRIES):
         lws = session.transport.find(path)
         body = None if lws is None else restoring_patch(typed(lws, LeaderWorkerSet), keys(each.group))
@@ -133,9 +139,26 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
             continue
         what = rolling(roll) if roll is not None else "nothing rolls"
         given = "has its own strategy back" if "annotations" in body["metadata"] else "is labelled no more"
+        given += f", and gets its {body['spec']['replicas']} groups" if "replicas" in body.get("spec", {}) else ""
         session.tell(f"leaderworkerset/{each.workload} in namespace {each.namespace} {given}: {what}")
         return True
     raise RolloutLwsError(
         f"leaderworkerset/{each.workload} in namespace {each.namespace} changes all the time and stays held: run this"
         " command again"
     )
+
+
+def _serve_again(session: Session, each: Detachment) -> None:
+    """Give the pods of groups that were about to go the labels back by which requests find them."""
+    own, of = keys(each.group), f"{LWS_NAME}={each.workload}"
+    for live in listed(session.transport, PODS, each.namespace, labelSelector=of):
+        pod = typed(live, Pod)
+        record = draining(pod, own)
+        if record is None or pod.metadata.terminating:
+            continue
+        body = put_back(lost_labels(record, LeaderWorkerSet.labels.prefixes), own)
+        try:
+            session.transport.merge_patch(PODS.path(each.namespace, pod.metadata.name), body)
+        except ApiError as error:
+            if error.code != 404:
+                raise

@@ -13,10 +13,11 @@ from typing import Any
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
-from rollout_lws.cli.sides import scales_sides, sides_of
+from rollout_lws.cli.sides import have_turned, scales_sides, sides_of
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import LWS_REVISION
-from rollout_lws.rollout.reasons import Ending, Task
+from rollout_lws.objects.scaling import whole_number
+from rollout_lws.rollout.reasons import Ending
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import (
     HOLD,
@@ -121,17 +122,26 @@ def _is_left(lws: Object, rollouts: Iterable[Object], group: str) -> bool:
 
 
 def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
-    """Merge patch that removes our annotations and labels from an LWS and restores the user's strategy; None when it
-    has none.
+    """Merge patch that removes our annotations and labels from an LWS and restores the user's strategy, and the number
+    of groups of one of which a release has taken some; None when it has none.
     """
     body: Object = give_back(lws, group) or {}
-    kept = (group.original, group.held, group.aborted, group.release_hold)
+    lacking = lacking_groups(lws, group)
+    if lacking:
+        body.setdefault("spec", {})["replicas"] = lws.spec.replicas + lacking
+    kept = (group.original, group.held, group.aborted, group.release_hold, group.replicas)
     marks = [mark for mark in kept if mark in lws.metadata.annotations]
     role = [group.side] if group.side in lws.metadata.labels else []
     if not marks and not role:
         return None
     told = {"annotations": dict.fromkeys(marks), "labels": dict.fromkeys(role)}
     return {**body, "metadata": {kind: keys for kind, keys in told.items() if keys}}
+
+
+def lacking_groups(lws: LeaderWorkerSet, group: Keys) -> int:
+    """Groups that a release of a pair has taken from its active side."""
+    noted = whole_number(lws.metadata.annotations.get(group.replicas) or "")
+    return max(0, (noted or 0) - lws.spec.replicas)
 
 
 def pending_roll(
@@ -211,11 +221,13 @@ def _of_pair(made: Detachment, rollout: Object, active: Object | None, revisions
     status, said, roll = rollout.get("status") or {}, [], None
     goes_on = bool(releasing(rollout) and status.get("stable"))
     if goes_on:
-        ending = status.get("finalising") or {}
         # As the controller decides: it goes back until the roles have changed.
-        turned = (ending.get("reason"), ending.get("task")) == (Ending.SUCCESS.value, Task.CLEAN_UP.value)
         back = f"its release ({summary(rollout)['state'] or 'on'}) goes back to leaderworkerset/{made.workload} first"
-        said.append(f"its hand-over to leaderworkerset/{made.workload} is finished first" if turned else back)
+        lacking = 0 if active is None else lacking_groups(typed(active, LeaderWorkerSet), keys(made.group))
+        back += f", which loads {_counted(lacking)} again" if lacking else ""
+        said.append(
+            f"its hand-over to leaderworkerset/{made.workload} is finished first" if have_turned(rollout) else back
+        )
     if not scales_sides(rollout):
         both = f"leaderworkerset/{made.workload} and leaderworkerset/{made.inactive} are left as they are"
         return replace(
@@ -236,13 +248,16 @@ def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
     own, meta = keys(group), lws["metadata"]
     marks = meta.get("annotations") or {}
     labels = meta.get("labels") or {}
-    held = own.original in marks or own.held in marks
+    held = own.original in marks or own.held in marks or own.replicas in marks
     if own.canary_leader_worker_set in labels or not (held or own.side in labels):
         return None
     wanted, running = revisions(lws)
     roll = pending_roll(lws, group, wanted=wanted, running=running)
-    left = "held" if held else "labelled"
-    said = [*_runs(lws, running[0] if len(set(running)) == 1 else ""), f"a deleted Rollout has left it {left}"]
+    left = f"a deleted Rollout has left it {'held' if held else 'labelled'}"
+    lacking, replicas = lacking_groups(typed(lws, LeaderWorkerSet), own), int(lws["spec"].get("replicas", 1))
+    if lacking:
+        left += f", with {replicas} of its {replicas + lacking} groups: it gets the other {lacking} back, which load"
+    said = [*_runs(lws, running[0] if len(set(running)) == 1 else ""), left]
     outlook = "; ".join([*said, *([] if roll is not None else ["nothing rolls"])])
     return Detachment(group, meta["namespace"], "", meta["name"], outlook=outlook, roll=roll)
 
@@ -250,8 +265,12 @@ def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
 def _runs(lws: Object, revision: str) -> list[str]:
     """Which version runs, [] when unknown."""
     replicas = int(lws["spec"].get("replicas", 1))
-    groups = "1 group" if replicas == 1 else f"{replicas} groups"
-    return [f"leaderworkerset/{lws['metadata']['name']} runs revision {revision} in {groups}"] if revision else []
+    name = lws["metadata"]["name"]
+    return [f"leaderworkerset/{name} runs revision {revision} in {_counted(replicas)}"] if revision else []
+
+
+def _counted(groups: int) -> str:
+    return "1 group" if groups == 1 else f"{groups} groups"
 
 
 def _bare(group: str, rollout: Object) -> Detachment:

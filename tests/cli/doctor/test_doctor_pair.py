@@ -107,10 +107,7 @@ async def test_a_service_of_the_wrong_side_is_broken(world: World) -> None:
 
 async def test_a_service_of_both_sides_is_broken(world: World) -> None:
     await pair_at_rest(world)
-    for name in (BLUE, GREEN):
-        world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"metadata": {"labels": {"app": "x"}}}}}, name)
-    await all_ready(world, BLUE, GREEN)
-    world.patch(SERVICES, "green-api", {"spec": {"selector": {LWS_NAME: None, "app": "x", LWS_WORKER_INDEX: "0"}}})
+    world.patch(SERVICES, "green-api", {"spec": {"selector": {LWS_NAME: None}}})
     await world.rest()
     found = next(each for each in await links(world) if each.name is Name.SERVICE and each.state is State.BROKEN)
     assert found.about == "Service/green-api" and BLUE in found.found

@@ -33,16 +33,29 @@ AT_REST: dict[str, Any] = {
 }
 
 
-def shown(standing: int, *, touch: str = "", asked: int | None = 4, size: int = 4, **status: Any) -> Release:
-    """Four groups of two pods with eight accelerators each on the active side, ``standing`` ones of twice the pods on
-    the other one.
+def shown(
+    standing: int,
+    *,
+    touch: str = "",
+    asked: int | None = 4,
+    size: int = 4,
+    stay: int = 4,
+    shift: dict[str, Any] | None = None,
+    **status: Any,
+) -> Release:
+    """Four groups of two pods with eight accelerators each on the active side, or ``stay`` of them, ``standing`` ones
+    of twice the pods on the other one.
     """
-    old = [pod("llama", group, "5f9c8", size=2) for group in range(4)]
+    old = [pod("llama", group, "5f9c8", size=2) for group in range(stay)]
     new = [pod("llama-green", group, "8d21b", size=size) for group in range(standing)]
     made = rollout({"canary": {"capacity": "Pair", "steps": STEPS}}, **status)
     made["spec"] |= {"counterpartRef": {**made["spec"]["workloadRef"], "name": "llama-green"}}
     made["spec"] |= {"touch": touch} if touch else {"replicas": asked}
-    workloads = [lws(size=2), lws("llama-green", size=size, replicas=standing, tag="v0.19.0")]
+    if shift is not None:
+        made["spec"]["strategy"]["canary"]["shift"] = shift
+    active = lws(size=2, replicas=stay)
+    active["metadata"]["annotations"] = {"rollouts.kruise.io/replicas": "4"} if stay < 4 else {}
+    workloads = [active, lws("llama-green", size=size, replicas=standing, tag="v0.19.0")]
     sets = [workers(each, 1) for each in old] + [workers(each, size - 1) for each in new]
     return objects.release(made, workloads, [*old, *new], sets)
 

@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.store import Object
 from tests.cli.plan.snapshots import plan_of, snapshot
 from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, set_weights, share
+from tests.scenarios.paired_shift import ShiftJudge
 from tests.scenarios.routed import PROVIDERS, Provider, create_provider
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
@@ -122,5 +123,29 @@ async def test_a_pair_as_it_is_printed_can_be_released(touch: str, active: str) 
         assert world.groups(other) == dict.fromkeys(range(4), "v2")
         assert len(world.groups(first)) == (4 if touch else 0)
         assert world.errors == []
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("replicas", [1, 2, pytest.param(4, marks=pytest.mark.long)])
+async def test_a_pair_that_shifts_as_it_is_printed_can_be_released(replicas: int) -> None:
+    world = World()
+    try:
+        create_sides(world, replicas=replicas, beside=0)
+        await all_ready(world, BLUE)
+        await world.rest()
+        (found,) = applied(world, propose_pair(snapshot(world), BLUE, GREEN, shift=True))
+        assert problems(Rollout.model_validate(found).spec) == ()
+        world.start_controller()
+        await world.until_state("Healthy")
+        judge = ShiftJudge(world, replicas + 1, replicas)
+        apply(world, GREEN, "v2")
+        await world.until_state("AwaitingApproval", 3600)
+        world.approve()
+        await world.until_state("Healthy", 3600)
+        await world.rest()
+        assert (world.status["active"], share(world, GREEN)) == (GREEN, 1)
+        assert world.groups(GREEN) == dict.fromkeys(range(replicas), "v2")
+        assert judge.loads == replicas and world.errors == []
     finally:
         world.close()

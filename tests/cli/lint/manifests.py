@@ -211,6 +211,16 @@ def unnumbered(lws: str) -> str:
 #: A pair whose Rollout scales both sides.
 SCALED_PAIR = edited(PAIR, "  touch: RouteOnly\n", "  activeSide: chat\n")
 WHOLE_SCALED_PAIR = (SCALED_PAIR, unnumbered(LWS), unnumbered(GREEN), SERVICE, GREEN_SERVICE, PAIR_ROUTE)
+#: One whose active side gives up groups as the other one gets some.
+SHIFTED_PAIR = edited(
+    SCALED_PAIR,
+    "      capacity: Pair\n",
+    "      capacity: Pair\n      shift: {}\n",
+    "          traffic: 20%\n",
+    "          traffic: auto\n",
+    "          traffic: 40%\n",
+    "          traffic: auto\n",
+)
 #: Scales what HPA scales.
 SCALED_OBJECT = """\
 apiVersion: keda.sh/v1alpha1
@@ -225,9 +235,9 @@ spec:
 """
 
 
-def asking(rollout: str, here: str = "") -> str:
-    """The Rollout with a number of groups of its own, as many as LWS has."""
-    return edited(rollout, "  workloadRef", f"  {here}replicas: 4\n  workloadRef")
+def asking(rollout: str, here: str = "", number: int = 4) -> str:
+    """The Rollout with a number of groups of its own, by default as many as LWS has."""
+    return edited(rollout, "  workloadRef", f"  {here}replicas: {number}\n  workloadRef")
 
 
 def joined(*texts: str) -> str:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from rollout_lws.cli.lint.findings import CODE_OF, CODES
+from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.reasons import Reason
 from tests.cli.lint.manifests import (
     GREEN,
@@ -24,6 +25,7 @@ from tests.cli.lint.manifests import (
     SCALED_OBJECT,
     SCALED_PAIR,
     SERVICE,
+    SHIFTED_PAIR,
     WHOLE_PAIR,
     WHOLE_SCALED_PAIR,
     asking,
@@ -45,6 +47,22 @@ _ROUTE_TO_POOL = edited(
     ROUTE,
     "- name: chat-api\n",
     "- group: inference.networking.k8s.io\n          kind: InferencePool\n          name: chat\n",
+)
+_SHIFT_BY_POOLS = edited(
+    asking(SHIFTED_PAIR),
+    "          counterpartService: green-api\n",
+    "",
+    "            httpRouteName: chat\n",
+    "            httpRouteName: chat\n            inferencePool: {stable: chat, canary: chat-next}\n",
+)
+_PORTS = "  targetPorts:\n    - number: 8000\n"
+_POOL = "group: inference.networking.k8s.io\n          kind: InferencePool\n          name:"
+_PAIR_ROUTE_TO_POOLS = edited(
+    PAIR_ROUTE,
+    "- name: chat-api\n          port: 80\n",
+    f"- {_POOL} chat\n",
+    "- name: green-api\n          port: 80\n",
+    f"- {_POOL} chat-next\n",
 )
 #: Workers that are not probed, behind a Service that does not tell them from leaders.
 _OTHER_LEADERS = edited(
@@ -109,6 +127,12 @@ def scaled(
     _, *sides = WHOLE_SCALED_PAIR[:3]
     given = (one or sides[0], other or sides[1])
     return edited(joined(rollout, *given, *WHOLE_SCALED_PAIR[3:], *more), *changes)
+
+
+def shifted(*changes: str, number: int | None = 4) -> str:
+    """A pair that shifts, changed, with a number of groups."""
+    asked = SHIFTED_PAIR if number is None else asking(SHIFTED_PAIR, number=number)
+    return scaled(*changes, rollout=asked)
 
 
 def both(text: str, other: str) -> str:
@@ -922,6 +946,84 @@ CASES: dict[str, tuple[str, str, str]] = {
         scaled(rollout=edited(asking(SCALED_PAIR), "          traffic: 20%", "          »traffic: 100%")),
         "step 1 sends all requests to 1 of 4 groups",
     ),
+    "a shift of one group without room for another one": (
+        "LWS208",
+        shifted("      shift: {}", "      »shift: {maxExtraGroups: 0, maxUnavailableGroups: 1}", number=1),
+        "set maxExtraGroups to 1, or scale the Rollout to 2",
+    ),
+    "a shift with neither an extra group nor one that may lack": (
+        "LWS201",
+        shifted("      shift: {}", "      »shift: {maxExtraGroups: 0}"),
+        "with neither an extra group nor one that may lack, no group can come or go: give maxExtraGroups 1",
+    ),
+    "a shift of workloads that their owner scales": (
+        "LWS201",
+        pair("      capacity: Pair\n", "      capacity: Pair\n      »shift: {}\n"),
+        "with touch: RouteOnly no workload is scaled: remove it, or remove touch",
+    ),
+    "a shift of one workload": (
+        "LWS201",
+        rollout("    canary:\n", "    canary:\n      »shift: {}\n"),
+        "it is for a pair: name the second workload in counterpartRef, or remove it",
+    ),
+    "a shift out of a Service that selects by the name alone": (
+        "LWS210",
+        shifted(
+            "  selector:\n    app: chat\n    lead",
+            "  »selector:\n    leaderworkerset.sigs.k8s.io/name: chat\n    lead",
+        ),
+        "Service chat-api selects groups only by labels that the LeaderWorkerSet gives them",
+    ),
+    "a shift out of a pool that selects by the name alone": (
+        "LWS211",
+        joined(
+            _SHIFT_BY_POOLS,
+            *WHOLE_SCALED_PAIR[1:3],
+            _PAIR_ROUTE_TO_POOLS,
+            edited(
+                POOLS,
+                f"  name: chat-next\nspec:\n{_PORTS}  selector:\n    matchLabels:\n      app: chat\n",
+                f"  name: chat-next\nspec:\n{_PORTS}  »selector:\n    matchLabels:\n      {LWS_NAME}: chat-green\n",
+            ),
+        ),
+        "InferencePool chat-next selects groups only by labels that the LeaderWorkerSet gives them",
+    ),
+    "a share that overloads the first group of a shift": (
+        "LWS212",
+        shifted("- replicas: 1\n          traffic: auto", "- replicas: 1\n          »traffic: 60%"),
+        "step 1 sends 60% of requests to 1 group of the new version, 2.4 times what a group has at rest",
+    ),
+    "a pause in the last step of a shift": (
+        "LWS310",
+        shifted(
+            "          pause:\n            duration: 600\n",
+            "          pause:\n            duration: 600\n"
+            "        - replicas: 100%\n          traffic: 100%\n          »pause: {}\n",
+        ),
+        "step 3, the last one of 100%, is the promotion itself",
+    ),
+    "a shift that leaves half of the groups": (
+        "LWS329",
+        shifted("      shift: {}", "      shift: {maxExtraGroups: 0, »maxUnavailableGroups: 1}", number=2),
+        "while groups load, 1 of 2 serve, each with 2 times what it has at rest: set maxUnavailableGroups to 0",
+    ),
+    "a shift of which many groups may lack": (
+        "LWS329",
+        shifted("      shift: {}", "      shift: {»maxUnavailableGroups: 50%}", number=8),
+        "while groups load, 4 of 8 serve, each with 2 times what it has at rest: lower maxUnavailableGroups",
+    ),
+    "a percentage that comes to a group which may lack": (
+        "LWS329",
+        shifted("      shift: {}", "      »shift: {maxExtraGroups: 0, maxUnavailableGroups: 1%}", number=2).replace(
+            "»shift: {maxExtraGroups: 0, maxU", "shift: {maxExtraGroups: 0, »maxU"
+        ),
+        "while groups load, 1 of 2 serve",
+    ),
+    "groups of a shift that drain for hours": (
+        "LWS330",
+        shifted("          gateway:\n", "          »drainSeconds: 1200\n          gateway:\n"),
+        "groups that go drain 1 at a time, and each time takes 1203 s: 4,812 s for the 4 groups of a release",
+    ),
     "an LWS with errors": (
         "LWS404",
         joined(edited(PLAIN_ROLLOUT, "    name: chat", "    »name: chat"), edited(LWS, "    size: 2", "    size: two")),
@@ -1075,6 +1177,29 @@ _STORED = "  name: chat\n  resourceVersion: '7'\n"
             id="requests of a number of groups that no file has",
         ),
         pytest.param((PAIR, unnumbered(LWS), *WHOLE_PAIR[2:], HPA), id="an autoscaler of a side that its owner scales"),
+        pytest.param((asking(SHIFTED_PAIR), *WHOLE_SCALED_PAIR[1:]), id="a pair that shifts"),
+        pytest.param(
+            (
+                edited(SHIFTED_PAIR, "shift: {}", "shift: {maxExtraGroups: 0, maxUnavailableGroups: 1}"),
+                *WHOLE_SCALED_PAIR[1:],
+                HPA_OF_ROLLOUT,
+            ),
+            id="a shift of a number of groups that no file has",
+        ),
+        pytest.param(
+            (
+                edited(
+                    asking(SHIFTED_PAIR),
+                    "          gateway:\n",
+                    "          drainSeconds: 7200\n          drain: {until: Idle, maxSeconds: 7200}\n"
+                    "          gateway:\n",
+                    "    canary:",
+                    "    analysis: {from: Prometheus}\n    canary:",
+                ),
+                *WHOLE_SCALED_PAIR[1:],
+            ),
+            id="a long drain that ends when nothing runs",
+        ),
     ],
 )
 def test_of_a_pair_that_is_right_only_the_route_is_told(texts: tuple[str, ...]) -> None:

@@ -245,6 +245,27 @@ def test_of_a_pair_that_its_releases_scale(
     assert keeping(found) == "put the template of what runs back into leaderworkerset/llama"
 
 
+def test_what_a_release_has_taken_from_the_active_side_is_loaded_again() -> None:
+    workload = lws(by="uid-llama", side="active", replicas="4")
+    for standing, loads in ((4, ""), (3, ", which loads 1 group again"), (1, ", which loads 3 groups again")):
+        workload["spec"]["replicas"] = standing
+        (found,) = foretold(workload, pair_of("", **PROGRESSING, active="llama"))
+        assert found.outlook == f"{BACK_TO}{loads}; {KEPT}; nothing rolls"
+    workload["metadata"]["annotations"][KEYS.replicas] = "many"
+    (found,) = foretold(workload, pair_of("", **PROGRESSING, active="llama"))
+    assert found.outlook == f"{BACK_TO}; {KEPT}; nothing rolls"
+
+
+@pytest.mark.parametrize(("said", "number"), [("4", 4), ("2", None), ("1", None), ("", None), ("-3", None)])
+def test_the_number_of_groups_is_restored_where_some_were_taken(said: str, number: int | None) -> None:
+    workload = lws(by="u", side="active", replicas=said)
+    workload["spec"]["replicas"] = 2
+    body = restoring_patch(typed(workload, LeaderWorkerSet), KEYS)
+    assert body is not None
+    assert body["metadata"]["annotations"][KEYS.replicas] is None
+    assert body["spec"].get("replicas") == number
+
+
 def place(name: str) -> tuple[str, str]:
     return (PLACE[0], name)
 

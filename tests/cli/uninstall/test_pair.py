@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,35 @@ async def test_a_version_that_waits_on_the_active_side_rolls_only_because_that_i
         assert there.traces() == []
 
 
-def left(world: World, image: str = "") -> None:
-    """A pair whose Rollout no controller looks after, whose active side is ``llama``."""
+def shifts(there: Place) -> None:
+    """The active side gives up groups as the other one gets some."""
+    for each in there.manifests:
+        if each["kind"] == "Service":
+            each["spec"]["selector"]["app"] = "helper"
+        if each["kind"] == "Rollout":
+            canary = each["spec"]["strategy"]["canary"]
+            canary |= {"shift": {}, "steps": [{"replicas": "50%", "traffic": "auto", "pause": {}}]}
+            canary["trafficRoutings"][0] |= {"gracePeriodSeconds": 0, "drainSeconds": 0}
+
+
+async def test_a_side_that_has_given_up_groups_gets_them_back(tmp_path: Path) -> None:
+    async with place(tmp_path, "pair") as there:
+        shifts(there)
+        await at_rest(there)
+        edit(there, GREEN, "1.28")
+        await there.until(lambda: there.state() == "AwaitingApproval")
+        await there.until(lambda: (sides(there)[BLUE][0], sides(there)[GREEN][0]) == (2, 2))
+        planned = "".join(await there.uninstall("--dry-run"))
+        assert "goes back to leaderworkerset/helper-blue first, which loads 2 groups again" in planned
+        await there.leaves()
+        assert sides(there) == {BLUE: (4, 0, None), GREEN: (0, 0, None)}
+        assert there.traces() == []
+
+
+def left(world: World, image: str = "", *, taken: int = 0) -> None:
+    """A pair whose Rollout no controller looks after, whose active side is ``llama``; a release has ``taken`` some of
+    its four groups, and the next one is about to go.
+    """
     made = pair_of("", active="llama")
     made["metadata"].pop("finalizers")
     status = {"status": made.pop("status")}
@@ -91,10 +119,17 @@ def left(world: World, image: str = "") -> None:
     uid = owner["metadata"]["uid"]
     active, parked = lws(by=uid, image=image, side="active"), lws("llama-green", by=uid, side="parked")
     parked["spec"]["replicas"] = 0
+    if taken:
+        active["spec"]["replicas"] = 4 - taken
+        active["metadata"]["annotations"][KEYS.replicas] = "4"
     for each in (active, parked):
         world.do(partial(world.server.create, LEADER_WORKER_SETS, created(each)))
     world.do(partial(world.server.create, STATEFUL_SETS, leader_set("rev-2" if image else "rev-1")))
-    for pod in leaders(*["rev-1"] * 4):
+    pods = leaders(*["rev-1"] * (4 - taken))
+    if taken:
+        record = {"labels": {"app": "llama"}, "since": "2026-01-01T00:00:00Z"}
+        pods[-1]["metadata"]["annotations"] = {KEYS.draining: json.dumps(record)}
+    for pod in pods:
         world.do(partial(world.server.create, PODS, pod))
 
 
@@ -114,6 +149,20 @@ def test_without_a_controller_both_holds_are_opened_and_both_labels_removed(worl
     configured = [each["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] for each in every]
     assert [each["partition"] for each in configured] == [0, 0]
     assert [each["spec"]["replicas"] for each in every] == [4, 0]
+    assert marks(world) == []
+
+
+def test_without_a_controller_what_a_release_has_taken_is_given_back(world: World) -> None:
+    left(world, taken=2)
+    world.do(lambda: world.server.delete(world.rollouts, "default", "llama"))
+    (planned,) = [line for line in uninstall(world, "--dry-run") if "leaderworkerset/llama in" in line]
+    assert "left it held, with 2 of its 4 groups: it gets the other 2 back, which load; nothing rolls" in planned
+    told = uninstall(world)
+    given = "leaderworkerset/llama in namespace default has its own strategy back, and gets its 4 groups: nothing rolls"
+    assert given in told
+    assert world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))["spec"]["replicas"] == 4
+    pod = world.do(lambda: world.server.get(PODS, "default", "llama-1"))["metadata"]
+    assert pod["labels"]["app"] == "llama" and KEYS.draining not in (pod.get("annotations") or {})
     assert marks(world) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import pair
+from rollout_lws.cli.doctor.checks import pair, taken_out
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS, SERVICES
 from rollout_lws.objects.workloads import Pod
@@ -58,9 +58,13 @@ def _refused(case: Case, about: str) -> Link | None:
 
 
 def _of_side(case: Case, selector: Selector, side: VersionEndpoints, workload: Workload) -> Link:
-    """The Service or pool of one workload of a pair, which has nothing to select while that has no groups."""
+    """The Service or pool of one workload of a pair, which has nothing to select while that has no groups, or a release
+    has taken all of them out of it.
+    """
     if selector.live is not None and not workload.workload.replicas:
         return ok(Name.SERVICE, _about(selector), f"selects nothing now: {workload.name} has 0 groups")
+    if selector.live is not None and taken_out.is_emptied(case, workload):
+        return ok(Name.SERVICE, _about(selector), f"selects nothing now: all groups of {workload.name} are about to go")
     return _service(case, selector, side, workload)
 
 
@@ -134,11 +138,15 @@ def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
 
 
 def _without_groups(case: Case, facts: RoutingFacts) -> frozenset[str]:
-    """Services of workloads of a pair that do not exist, or are to have 0 groups."""
+    """Services of workloads of a pair that do not exist, are to have 0 groups, or whose groups are all about to go."""
     if not case.d.paired:
         return frozenset()
     every = pair.selectors(case, facts)
-    empty = (each for each, _, side in every if side is None or not side.workload.replicas)
+    empty = (
+        each
+        for each, _, side in every
+        if side is None or not side.workload.replicas or taken_out.is_emptied(case, side)
+    )
     return frozenset(each.name for each in empty if each.resource == SERVICES)
 
 

@@ -58,6 +58,10 @@ def _unlike_its_role(case: Case, side: Workload, about: str) -> Link | None:
         text = f"has {replicas} groups, though it is {case.role(side.name)} and no release is on"
         by_itself = "the controller scales it to 0 as soon as no request can reach it"
         return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
+    if is_active and replicas < d.own_size and not case.is_on:
+        text = f"has {replicas} of its {d.own_size} groups, though it is {case.role(side.name)} and no release is on"
+        by_itself = "the controller gives it the others back as soon as it acts, and they load"
+        return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
     if said != role:
         label = f"label {d.keys.side} says {said}" if said else f"it has no label {d.keys.side}"
         text = f"{label}, though it is {case.role(side.name)}"
@@ -70,7 +74,8 @@ def _of(case: Case, side: Workload) -> str:
     role, replicas = case.role(side.name), side.workload.replicas
     if role and case.d.scales_sides and side.name != case.d.name and not replicas:
         role = f"{role}, parked"
-    told = f"generation {side.workload.metadata.generation}, {replicas} groups"
+    of_more = f" of {case.d.own_size}" if side.name == case.d.name and case.d.own_size > replicas else ""
+    told = f"generation {side.workload.metadata.generation}, {replicas}{of_more} groups"
     return f"{told}, {role}" if role else told
 
 

@@ -32,6 +32,17 @@ _PAIR = (
     " && self.strategy.canary.capacity == 'Pair')"
 )
 _PAIR_REPLICAS = "!has(self.touch) || !has(self.replicas)"
+_SHIFTS = (
+    "!has(self.strategy.canary) || !has(self.strategy.canary.shift) || (!has(self.touch)"
+    " && has(self.strategy.canary.capacity) && self.strategy.canary.capacity == 'Pair')"
+)
+#: Absent, there is one group beyond the number, and none may lack in it.
+_SHIFT_MARGIN = (
+    "!has(self.maxExtraGroups)"
+    " || (type(self.maxExtraGroups) == int ? self.maxExtraGroups > 0 : self.maxExtraGroups != '0%')"
+    " || (has(self.maxUnavailableGroups) && (type(self.maxUnavailableGroups) == int"
+    " ? self.maxUnavailableGroups > 0 : self.maxUnavailableGroups != '0%'))"
+)
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
 _IN_CARE = (
@@ -56,6 +67,7 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     _rule(spec, _SAME_KIND, "counterpartRef must name another workload of the kind of workloadRef")
     _rule(spec, _PAIR_REPLICAS, "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself")
     _rule(spec, _PAIR, "capacity Pair and counterpartRef go together: set both or neither")
+    _rule(spec, _SHIFTS, "shift is for a pair whose workloads the release scales: set capacity Pair, and remove touch")
     strategy = spec["properties"]["strategy"]
     _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
     for style in ("canary", "blueGreen"):
@@ -67,6 +79,11 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         strategy["properties"]["canary"],
         _CAPACITY,
         "capacity contradicts enableExtraWorkloadForCanary: remove the latter",
+    )
+    _rule(
+        strategy["properties"]["canary"]["properties"]["shift"],
+        _SHIFT_MARGIN,
+        "with maxExtraGroups 0 a group has to be allowed to lack: set maxUnavailableGroups 1, or remove maxExtraGroups",
     )
     status["properties"]["conditions"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     columns = [

@@ -193,6 +193,67 @@ def test_a_number_of_groups_is_refused_where_no_workload_is_scaled(server: ApiSe
     assert "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself" in told
 
 
+SHIFTS = (
+    'spec: Invalid value: "object": shift is for a pair whose workloads the release scales: set capacity Pair, and'
+    " remove touch"
+)
+NO_MARGIN = (
+    f'{CANARY}.shift: Invalid value: "object": with maxExtraGroups 0 a group has to be allowed to lack: set'
+    " maxUnavailableGroups 1, or remove maxExtraGroups"
+)
+
+
+@pytest.mark.parametrize(
+    "shift",
+    [
+        {},
+        {"maxExtraGroups": 2},
+        {"maxExtraGroups": "1%"},
+        {"maxUnavailableGroups": 0},
+        {"maxUnavailableGroups": "0%"},
+        {"maxExtraGroups": 0, "maxUnavailableGroups": 1},
+        {"maxExtraGroups": "0%", "maxUnavailableGroups": "25%"},
+        {"maxExtraGroups": "100%", "maxUnavailableGroups": 1_000_000},
+    ],
+    ids=str,
+)
+def test_a_pair_that_shifts_is_accepted(server: ApiServer, shift: dict[str, Any]) -> None:
+    made = server.create(rollouts(), rollout(canary(capacity="Pair", shift=shift), counterpartRef=OTHER))
+    assert made["spec"]["strategy"]["canary"]["shift"] == shift
+
+
+@pytest.mark.parametrize(
+    ("shift", "told"),
+    [
+        ({"maxExtraGroups": 0}, NO_MARGIN),
+        ({"maxExtraGroups": "0%"}, NO_MARGIN),
+        ({"maxExtraGroups": 0, "maxUnavailableGroups": 0}, NO_MARGIN),
+        ({"maxExtraGroups": 0, "maxUnavailableGroups": "0%"}, NO_MARGIN),
+        ({"maxExtraGroups": "0%", "maxUnavailableGroups": 0}, NO_MARGIN),
+        ({"maxExtraGroups": -1}, "shift.maxExtraGroups in body should be greater than or equal to 0"),
+        ({"maxExtraGroups": "101%"}, f"shift.maxExtraGroups in body should {PERCENT}"),
+        ({"maxUnavailableGroups": "1"}, f"shift.maxUnavailableGroups in body should {PERCENT}"),
+        ({"maxUnavailableGroups": True}, "shift.maxUnavailableGroups in body must be of type integer,string"),
+    ],
+    ids=str,
+)
+def test_a_shift_in_which_no_group_can_go_is_refused(server: ApiServer, shift: dict[str, Any], told: str) -> None:
+    assert told in refusal(server, rollout(canary(capacity="Pair", shift=shift), counterpartRef=OTHER))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "members"),
+    [
+        (canary(shift={}), {}),
+        (canary(capacity="InPlace", shift={}), {}),
+        (canary(capacity="Pair", shift={}), {"counterpartRef": OTHER, "touch": "RouteOnly"}),
+    ],
+    ids=["no capacity", "another capacity", "a pair that its owner scales"],
+)
+def test_a_shift_of_what_no_release_scales_is_refused(server: ApiServer, strategy: Any, members: Any) -> None:
+    assert SHIFTS in refusal(server, rollout(strategy, **members))
+
+
 @pytest.mark.parametrize(
     ("strategy", "counterpart", "told"),
     [

@@ -29,6 +29,8 @@ def test_the_marks_of_the_default_group_are_those_of_openkruise() -> None:
         "release_hold": "rollouts.kruise.io/release-hold",
         "canary_leader_worker_set": "rollouts.kruise.io/canary-leaderworkerset",
         "side": "rollouts.kruise.io/side",
+        "replicas": "rollouts.kruise.io/replicas",
+        "draining": "rollouts.kruise.io/draining",
         "rollout_id": "rollouts.kruise.io/rollout-id",
         "rollout_batch_id": "rollouts.kruise.io/rollout-batch-id",
         "history": "rollouts.kruise.io/history",

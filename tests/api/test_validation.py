@@ -71,7 +71,21 @@ def pair(
     return RolloutSpec.model_validate({key: value for key, value in said.items() if value is not None})
 
 
+def shifting(*, extra: int | str = 1, unavailable: int | str = 0, **members: Any) -> RolloutSpec:
+    """A pair whose sides shift."""
+    margin = {"maxExtraGroups": extra, "maxUnavailableGroups": unavailable}
+    style = {"canary": {"capacity": "Pair", "steps": STEPS, "trafficRoutings": [SIDES], "shift": margin}}
+    return pair(strategy=style, **{"touch": None, **members})
+
+
 POOLS = {"httpRouteName": "llama", "inferencePool": {"stable": "blue", "canary": "green"}}
+NO_MARGIN = [
+    (
+        f"{AT}.shift",
+        "with neither an extra group nor one that may lack, no group can come or go: give maxExtraGroups 1, or"
+        " maxUnavailableGroups 1 where no accelerator is free",
+    )
+]
 FOR_PAIRS = "it is for a pair: name the second workload in counterpartRef, or remove it"
 
 WARM_UP = {"name": "warm-up", "when": "BeforeTraffic", "http": {"each": "Group"}}
@@ -335,6 +349,13 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             (f"{AT}.trafficRoutings[0].counterpartService", FOR_PAIRS),
         ],
     ),
+    "a shift without a pair": (canary(shift={}), [(f"{AT}.shift", FOR_PAIRS)]),
+    "a shift of workloads that their owner scales": (
+        shifting(touch="RouteOnly"),
+        [(f"{AT}.shift", "with touch: RouteOnly no workload is scaled: remove it, or remove touch")],
+    ),
+    "a shift in which no group can come or go": (shifting(extra=0, unavailable="0%"), NO_MARGIN),
+    "a shift without a group beyond the number": (shifting(extra="0%"), NO_MARGIN),
     "a blue-green release of a second Service": (
         spec({"blueGreen": {"steps": STEPS, "trafficRoutings": [SIDES]}}),
         [("spec.strategy.blueGreen.trafficRoutings[0].counterpartService", FOR_PAIRS)],
@@ -496,6 +517,11 @@ def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpe
         pair(),
         pair(activeSide="llama"),
         pair(activeSide="llama-green"),
+        shifting(),
+        shifting(replicas=4),
+        shifting(extra=0, unavailable=1),
+        shifting(extra="0%", unavailable="25%"),
+        shifting(extra="100%"),
         pair(routing={"counterpartService": None, "gateway": POOLS}),
     ],
 )

@@ -175,6 +175,27 @@ async def test_rules_of_list_items_name_the_item(server: Asking) -> None:
     assert told.endswith("replicas must be more than 0")
 
 
+@pytest.mark.parametrize(
+    ("shift", "refused"),
+    [
+        ({}, False),
+        ({"maxExtraGroups": "1%"}, False),
+        ({"maxExtraGroups": 0, "maxUnavailableGroups": 1}, False),
+        ({"maxExtraGroups": "0%", "maxUnavailableGroups": "25%"}, False),
+        ({"maxExtraGroups": 0}, True),
+        ({"maxExtraGroups": "0%", "maxUnavailableGroups": 0}, True),
+        ({"maxExtraGroups": 0, "maxUnavailableGroups": "0%"}, True),
+    ],
+    ids=str,
+)
+async def test_a_rule_may_ask_which_of_a_number_and_a_share_it_is(server: Asking, shift: Object, refused: bool) -> None:
+    other = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "other"}
+    canary = {"capacity": "Pair", "steps": [{"replicas": 1}], "shift": shift}
+    answer = await server.create(ROLLOUTS, rollout(counterpartRef=other, strategy={"canary": canary}))
+    fields = [field for _, field, _ in answer.causes] if refused else []
+    assert (answer.code, fields) == ((422, ["spec.strategy.canary.shift"]) if refused else (201, []))
+
+
 async def test_rules_are_not_asked_of_what_the_schema_refuses(server: Asking) -> None:
     refused = await server.create(ROLLOUTS, rollout(strategy={"paused": "maybe"}))
     assert refused.causes == [

@@ -46,6 +46,33 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
     assert (int(found[2]) > 10) is bool(shares)
 
 
+def test_a_pair_that_shifts_has_one_more_group_at_most_and_all_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data planes hear of changes at once here, so that no grace is needed."""
+    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.3))
+    monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
+    monkeypatch.setattr(manifests, "SHORT_GRACE", 0)
+    monkeypatch.setattr(requests, "LAG", 0.0)
+    _assert_shifted()
+
+
+@pytest.mark.long
+def test_the_demo_of_a_pair_that_shifts_proves_its_end_state() -> None:
+    _assert_shifted()
+
+
+def _assert_shifted() -> None:
+    result = CliRunner().invoke(program, ["demo", "shift", "--fast"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "FAIL" not in result.stdout
+    assert "ok    both sides together had at most 5 groups: 5 at most" in result.stdout
+    assert "ok    4 groups were ready at every moment: 4 at least\n" in result.stdout
+    assert "ok    each group was loaded once: 4 loads of 4 groups\n" in result.stdout
+    assert "ok    the old side is parked: 0 groups of llama-blue\n" in result.stdout
+    assert "ok    no Service was changed: Service llama-blue-api, Service llama-green-api\n" in result.stdout
+    assert "ok    no request was lost" in result.stdout
+    assert re.findall(r"traffic +(\d+)% of requests to the new version", result.stdout)[:2] == ["25", "50"]
+
+
 @pytest.mark.parametrize(
     ("capacity", "told"),
     [

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rollout_lws.api import Rollout
+from rollout_lws.api.validation import problems
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.demo.command import plan_of
 from rollout_lws.cli.manifests import read_manifests
@@ -91,6 +93,21 @@ def test_gates_that_nothing_here_could_pass_are_left_out() -> None:
 def test_a_bad_version_is_one_of_our_own_manifests() -> None:
     with pytest.raises(UsageError, match="bad-version plays its own manifests"):
         plan_of("bad-version", [manifests.workload()], True, API_VERSION)
+
+
+def test_a_pair_is_one_of_our_own_manifests() -> None:
+    with pytest.raises(UsageError, match="shift plays its own manifests"):
+        plan_of("shift", [manifests.workload()], True, API_VERSION)
+
+
+def test_the_pair_that_shifts_can_be_released_and_its_sides_differ_in_their_number_only() -> None:
+    plan = plan_of("shift", [], True, API_VERSION)
+    assert problems(Rollout.model_validate(plan.rollout).spec) == ()
+    (green,) = (each for each in plan.others if each["kind"] == "LeaderWorkerSet")
+    assert (plan.workload_name, plan.edited, green["metadata"]["name"]) == ("llama-blue", "llama-green", "llama-green")
+    assert [each["spec"].pop("replicas") for each in (plan.workload, green)] == [manifests.GROUPS, 0]
+    assert plan.workload["spec"] == green["spec"]
+    assert plan.template == manifests.with_image(green, manifests.NEW)
 
 
 def test_the_bad_version_differs_from_a_good_one_in_its_image_and_its_speed_only() -> None:

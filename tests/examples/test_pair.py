@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Rollout
+from rollout_lws.api.rollout_spec import Shift
 from rollout_lws.api.validation import problems
+from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME
 from tests.examples.examples import objects
 from tests.examples.test_readmes import sections
 from tests.reader import Reader, reading
 
 BLUE, GREEN = "helper-blue", "helper-green"
-#: The pair that its releases scale, and the one that its owner scales.
-SCALED, ROUTE_ONLY = PAIRS = ("pair", "pair-route-only")
+#: The pairs that their releases scale, the second one with hardly more groups than at rest; and that of an owner.
+SCALED, SHIFTED, ROUTE_ONLY = PAIRS = ("pair", "pair-shift", "pair-route-only")
 
 
 @pytest.fixture
@@ -45,10 +47,23 @@ def test_the_rollout_names_both_workloads_and_a_service_of_each(name: str) -> No
     assert problems(spec) == ()
     assert spec.counterpart_ref is not None
     assert [spec.workload_ref.name, spec.counterpart_ref.name] == [*of_kind(name, "LeaderWorkerSet")] == [BLUE, GREEN]
-    assert spec.scales_sides is (name == SCALED)
+    assert spec.scales_sides is (name != ROUTE_ONLY)
     (routing,) = spec.strategy.canary.traffic_routings  # type: ignore[union-attr]
     selected = {service: each["spec"]["selector"][LWS_NAME] for service, each in of_kind(name, "Service").items()}
     assert selected == {routing.service: BLUE, routing.counterpart_service: GREEN}
+
+
+def test_groups_that_go_can_lose_a_label_of_the_template() -> None:
+    lose = {}
+    for name, service in of_kind(SHIFTED, "Service").items():
+        lose[name] = {key for key in service["spec"]["selector"] if not key.startswith("leaderworkerset.sigs.k8s.io/")}
+    assert lose == {f"{BLUE}-api": {"app"}, f"{GREEN}-api": {"app"}}
+
+
+def test_the_margin_of_a_shift_is_that_of_its_comments() -> None:
+    strategy = Rollout.model_validate(of_kind(SHIFTED, "Rollout")["helper"]).spec.strategy.canary
+    assert strategy is not None and strategy.shift == Shift()
+    assert [wanted_groups(strategy, step, 4) for step in (1, 2)] == [1, 3]
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -87,6 +102,33 @@ async def test_the_commands_of_the_scaled_pair_do_what_its_readme_says(reader: R
     blue = reader.leaders(BLUE)
     await reader.run(scripts["Abort"])
     assert (reader.leaders(BLUE), replicas(reader)) == (blue, {BLUE: 5, GREEN: 0})
+    assert weights(reader) == [100, 0]
+    await reader.run(scripts["Clean up"])
+    await reader.nothing_left()
+
+
+@pytest.mark.long
+@pytest.mark.kubectl
+async def test_the_commands_of_the_pair_that_shifts_do_what_its_readme_says(reader: Reader) -> None:
+    scripts = sections(SHIFTED)
+    assert list(scripts) == ["Start", "Release a new version", "Approve", "Abort", "Go back", "Clean up"]
+    await reader.run(scripts["Start"])
+    blue = reader.leaders(BLUE)
+    assert (len(blue), set(reader.tags(BLUE)), reader.tags(GREEN)) == (4, {"1.27"}, [])
+    await reader.run(scripts["Release a new version"])
+    assert (reader.tags(GREEN), replicas(reader)) == (["1.28"], {BLUE: 3, GREEN: 1})
+    assert reader.leaders(BLUE).items() < blue.items()
+    assert weights(reader) == [75, 25]
+    await reader.run(scripts["Approve"])
+    assert (reader.tags(BLUE), reader.tags(GREEN)) == ([], ["1.28"] * 4)
+    assert weights(reader) == [0, 100]
+    green = reader.leaders(GREEN)
+    await reader.run(scripts["Abort"])
+    assert (reader.tags(BLUE), replicas(reader)) == ([], {BLUE: 0, GREEN: 4})
+    assert weights(reader) == [0, 100]
+    assert len(reader.leaders(GREEN).items() & green.items()) == 3
+    await reader.run(scripts["Go back"])
+    assert (reader.tags(BLUE), reader.tags(GREEN)) == (["1.29"] * 4, [])
     assert weights(reader) == [100, 0]
     await reader.run(scripts["Clean up"])
     await reader.nothing_left()

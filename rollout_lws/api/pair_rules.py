@@ -87,7 +87,9 @@ def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
         return
     for index, step in enumerate(canary.steps):
         shared = any(each.traffic or each.matches for each in canary.steps[:index])
-        if shared and not (step.traffic or step.matches):
+        # A last step of all groups is only the hand-over if the old ones go meanwhile.
+        hands_over = canary.shift is not None and index == len(canary.steps) - 1 and step.replicas == "100%"
+        if shared and not (step.traffic or step.matches or hands_over):
             yield Problem(
                 f"spec.strategy.canary.steps[{index}].traffic",
                 "without a share the step would move back what the steps before have moved: give it traffic",

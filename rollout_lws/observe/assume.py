@@ -39,11 +39,16 @@ def created(resource: Resource, manifest: Object, namespace: str) -> Object:
 
 def pod_labels(lws: Object, group: int = 0, worker: int = 0) -> dict[str, str]:
     """The labels of an LWS's pod: those of its template, and those that LWS and its webhook add."""
-    templates = lws["spec"]["leaderWorkerTemplate"]
-    template = (templates.get("leaderTemplate") if worker == 0 else None) or templates.get("workerTemplate") or {}
     place = {LWS_GROUP_INDEX: str(group), LWS_WORKER_INDEX: str(worker)}
     own = {LWS_NAME: lws["metadata"]["name"], LWS_REVISION: ASSUMED, **place}
-    return {**((template.get("metadata") or {}).get("labels") or {}), **own}
+    return {**_template_labels(lws, worker), **own}
+
+
+def _template_labels(lws: Object | None, worker: int = 0) -> dict[str, str]:
+    """Those that the pod has by its template; none of an LWS that does not exist."""
+    templates = lws["spec"]["leaderWorkerTemplate"] if lws is not None else {}
+    template = (templates.get("leaderTemplate") if worker == 0 else None) or templates.get("workerTemplate") or {}
+    return (template.get("metadata") or {}).get("labels") or {}
 
 
 def leader(lws: Object, group: int = 0) -> Object:
@@ -96,7 +101,10 @@ def routed(
         names = of_sides(names, workload, workload)
     told = []
     objects = {resource: list(known) for resource, known in found.objects.items()}
-    examples = _examples(names, (workload, counterpart) if counterpart else (workload, workload), active)
+    sides = (workload, counterpart) if counterpart else (workload, workload)
+    # Of a pair single groups have to be selectable, for a release that shifts.
+    labels = {each: _template_labels(found.find(LEADER_WORKER_SETS, each)) if counterpart else {} for each in sides}
+    examples = _examples(names, sides, active, labels)
     for resource, name in resources_of(names):
         if name and found.find(resource, name) is None:
             head = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -110,9 +118,11 @@ def routed(
     return replace(found, objects=objects), told
 
 
-def _examples(names: Names, sides: tuple[str, str], active: str) -> dict[tuple[Resource, str], Mapping[str, Any]]:
+def _examples(
+    names: Names, sides: tuple[str, str], active: str, labels: Mapping[str, Mapping[str, str]]
+) -> dict[tuple[Resource, str], Mapping[str, Any]]:
     """The spec of each object that may be made up, by kind and name; "" stands for all others of the kind. ``sides``
-    are the workloads whose groups the two versions have.
+    are the workloads whose groups the two versions have, which are selected by these ``labels`` besides.
     """
     both = backends(names)
     references = [
@@ -128,7 +138,7 @@ def _examples(names: Names, sides: tuple[str, str], active: str) -> dict[tuple[R
     for workload, service, pool in zip(
         sides, (names.service, names.canary_service), (names.stable_pool, names.canary_pool), strict=True
     ):
-        selector = {LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
+        selector = {**labels[workload], LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
         if service:
             examples[SERVICES, service] = {"selector": selector, "ports": [{"port": 80}]}
         if pool:

@@ -428,6 +428,15 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             )
         ],
     ),
+    "a pair whose last step moves everything back": (
+        pair(steps=[{"replicas": 1, "traffic": "10%"}, {"replicas": "100%"}]),
+        [
+            (
+                f"{AT}.steps[1].traffic",
+                "without a share the step would move back what the steps before have moved: give it traffic",
+            )
+        ],
+    ),
     "a pair behind an Ingress": (
         pair(routing={"ingress": {"name": "llama"}}),
         [

@@ -11,6 +11,7 @@ from tests.scenarios.paired_scaled import recreate_rollout, replicas, roles
 from tests.scenarios.paired_shift import (
     GROUPS,
     MOMENTS,
+    STEPS,
     ShiftJudge,
     assert_none_left,
     at_rest,
@@ -176,3 +177,16 @@ async def test_numbers_that_others_write_are_put_back() -> None:
         assert draining(world) == []
         await approve_to_the_end(world)
         assert at_rest(world, GREEN)
+
+
+async def test_a_last_step_of_all_groups_is_the_hand_over() -> None:
+    async with shifting(steps=(STEPS[0], {"replicas": "100%"})) as pair:
+        world = pair.world
+        ShiftJudge(world)
+        await come_to(world, "step 1")
+        await world.sleep(60)
+        world.approve()
+        await world.until_state("Healthy", 1200)
+        assert at_rest(world, GREEN)
+        await world.sleep(60)
+        pair.assert_unharmed()

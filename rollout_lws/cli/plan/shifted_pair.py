@@ -38,7 +38,10 @@ def _shares(d: Draft, found: Forecast) -> Iterator[str]:
         if max(new, old) <= _MUCH or sharing_step(d.strategy, row.step).traffic == "auto":
             continue
         kept, auto = d.replicas - row.new, max(1, round(100 * row.new / d.replicas))
-        who = "each of these" if new > old else "each of the others" if kept > 1 else "the other one"
+        if new > old:
+            who = "each of these" if row.new > 1 else "it"
+        else:
+            who = "each of the others" if kept > 1 else "the other one"
         yield (
             f"step {row.step} sends {row.share:.0%} of requests to {row.new} of {d.replicas} groups, and {who} gets"
             f" {max(new, old):.2f} times what a group has at rest: traffic: auto sends {auto}%"

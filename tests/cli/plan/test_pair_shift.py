@@ -282,8 +282,12 @@ async def test_what_a_user_may_not_expect_is_told() -> None:
     [
         (
             Case(4, ((1, "40%", None),)),
-            "step 1 sends 40% of requests to 1 of 4 groups, and each of these gets 1.60 times what a group has at rest:"
-            " traffic: auto sends 25%",
+            "step 1 sends 40% of requests to 1 of 4 groups, and it gets 1.60 times what a group has at rest: traffic:"
+            " auto sends 25%",
+        ),
+        (
+            Case(4, ((2, "60%", None),)),
+            "step 1 sends 60% of requests to 2 of 4 groups, and each of these gets 1.20 times what a group has at",
         ),
         (
             Case(4, ((1, None, None),)),

@@ -53,6 +53,13 @@ def test_without_the_time_of_a_load_its_waits_are_told() -> None:
     assert (told["totals"]["modelLoads"], told["totals"]["seconds"]) == (4, None)
 
 
+def test_services_that_no_file_has_are_made_up_so_that_single_groups_can_be_taken_out() -> None:
+    result = run("-o", "json", given=joined(SHIFTED, *SIDES))
+    told = json.loads(result.stdout)
+    assert (told["refusals"], result.exit_code) == ([], 0)
+    assert any("groups of chat that go lose label app" in each for each in told["cautions"])
+
+
 def test_one_group_stays_until_the_roles_change() -> None:
     one = edited(SHIFTED, "  replicas: 4\n", "  replicas: 1\n")
     result = run("--load-time", "10m", given=joined(one, *SIDES, *WHOLE_PAIR[3:]))

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.looptime
 ALL_MOMENTS = pytest.mark.parametrize("moment", MOMENTS)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("shift", "most", "least"),
     [
@@ -58,6 +59,7 @@ async def test_a_release_takes_groups_as_others_come(shift: dict[str, Any], most
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @ALL_MOMENTS
 @pytest.mark.parametrize("shift", [{}, {"maxExtraGroups": 0, "maxUnavailableGroups": 1}], ids=["extra", "lacking"])
 async def test_an_abort_gives_the_groups_back(moment: str, shift: dict[str, Any]) -> None:
@@ -80,6 +82,7 @@ async def test_an_abort_gives_the_groups_back(moment: str, shift: dict[str, Any]
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @ALL_MOMENTS
 async def test_a_third_version_starts_from_all_groups(moment: str) -> None:
     async with shifting() as pair:
@@ -98,6 +101,7 @@ async def test_a_third_version_starts_from_all_groups(moment: str) -> None:
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @ALL_MOMENTS
 async def test_the_stable_template_takes_the_release_back(moment: str) -> None:
     async with shifting() as pair:
@@ -111,6 +115,7 @@ async def test_the_stable_template_takes_the_release_back(moment: str) -> None:
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @ALL_MOMENTS
 @pytest.mark.parametrize("count", [2, 7])
 async def test_the_rollout_is_scaled_in_a_release(moment: str, count: int) -> None:
@@ -125,6 +130,7 @@ async def test_the_rollout_is_scaled_in_a_release(moment: str, count: int) -> No
         assert not pair.meter.failures and not (pair.meter.cuts and count > GROUPS)
 
 
+@pytest.mark.one_in(4)
 @ALL_MOMENTS
 @pytest.mark.parametrize("how", ["wiped", "recreated"])
 async def test_a_release_that_is_not_on_record_goes_back(moment: str, how: str) -> None:
@@ -144,6 +150,7 @@ async def test_a_release_that_is_not_on_record_goes_back(moment: str, how: str) 
         pair.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @ALL_MOMENTS
 @pytest.mark.parametrize("how", ["deleted", "disabled"])
 async def test_a_rollout_that_leaves_gives_the_groups_back(moment: str, how: str) -> None:

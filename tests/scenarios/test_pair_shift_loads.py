@@ -35,7 +35,7 @@ async def test_a_release_to_its_end() -> None:
         judge.assert_kept()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @LATE
 @pytest.mark.parametrize("how", ["abort", "leaves", "wiped", "stable template"])
 async def test_the_way_back(moment: str, how: str) -> None:
@@ -60,7 +60,7 @@ async def test_the_way_back(moment: str, how: str) -> None:
         judge.assert_kept()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @LATE
 async def test_a_third_version(moment: str) -> None:
     async with shifting() as pair:
@@ -106,7 +106,7 @@ async def test_shift_is_removed_from_the_plan() -> None:
         judge.assert_kept()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "forged",
     [

@@ -29,7 +29,8 @@ def goes_back(d: Draft) -> bool:
 
 def margin(d: Draft) -> Margin:
     """By how much the groups of both sides may differ from R; of a plan without ``shift`` the old ones all stay."""
-    asked = d.strategy.shifting
+    style = d.o.rollout.spec.strategy.style
+    asked = style.shifting if style is not None else None
     if asked is None:
         return Margin(d.replicas, 0)
     return Margin.of(asked.max_extra_groups, asked.max_unavailable_groups, d.replicas)

@@ -46,21 +46,8 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
     assert (int(found[2]) > 10) is bool(shares)
 
 
-def test_a_pair_that_shifts_has_one_more_group_at_most_and_all_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data planes hear of changes at once here, so that no grace is needed."""
-    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.3))
-    monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
-    monkeypatch.setattr(manifests, "SHORT_GRACE", 0)
-    monkeypatch.setattr(requests, "LAG", 0.0)
-    _assert_shifted()
-
-
 @pytest.mark.long
 def test_the_demo_of_a_pair_that_shifts_proves_its_end_state() -> None:
-    _assert_shifted()
-
-
-def _assert_shifted() -> None:
     result = CliRunner().invoke(program, ["demo", "shift", "--fast"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "FAIL" not in result.stdout

@@ -111,7 +111,7 @@ def assert_took(case: Case, plan: Plan, seconds: float, since: int, until: int) 
     assert said - approvals * case.thought <= seconds <= said + ANSWERS * (1 + sum(row.rounds for row in rows))
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_a_release_is_what_its_plan_says(case: Case) -> None:
     async with pair(case) as world:
@@ -164,7 +164,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert (after.change, after.refusals) == ("", ())
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("case", [EXTRA, LACKING, Case(6, ((2, "50%", None), (4, "auto", None)), extra=2)], ids=str)
 @pytest.mark.parametrize("moment", [1, 2, None])
 async def test_the_way_back_takes_what_the_plan_says(case: Case, moment: int | None) -> None:

@@ -138,6 +138,7 @@ async def gone(world: Drains, way: Way, seconds: float) -> float:
     return (world.now - began).total_seconds()
 
 
+@pytest.mark.one_in(2)
 @EVERY_WAY
 async def test_idle_groups_go_after_ten_seconds(world: Drains, way: Way) -> None:
     await released(world, way)
@@ -163,6 +164,7 @@ async def test_a_stream_of_twenty_minutes_is_waited_for(world: Drains, way: Way)
     assert 5 <= await gone(world, way, 60) <= 10 + SLACK
 
 
+@pytest.mark.one_in(2)
 @EVERY_WAY
 async def test_groups_go_after_the_most_seconds_whatever_runs(world: Drains, way: Way) -> None:
     await released(world, way, {"until": "Idle", "maxSeconds": 300})
@@ -171,6 +173,7 @@ async def test_groups_go_after_the_most_seconds_whatever_runs(world: Drains, way
     assert GRACE + 300 <= await gone(world, way, 400) <= GRACE + 300 + SLACK
 
 
+@pytest.mark.one_in(2)
 @EVERY_WAY
 async def test_a_ready_pod_that_cannot_be_scraped_gets_the_fixed_time(world: Drains, way: Way) -> None:
     await released(world, way)

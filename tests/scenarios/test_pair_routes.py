@@ -106,6 +106,7 @@ async def test_a_rollout_that_loses_its_routings_gives_the_requests_back_and_can
     assert weights(world) == ALL_BLUE and marks(world) == {}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("edit", ["route deleted", "rule lacks a backend", "backend removed"])
 async def test_a_rollout_with_a_broken_route_can_be_deleted(world: World, edit: str) -> None:
     await pair_at_rest(world)
@@ -189,6 +190,7 @@ async def test_requests_go_back_though_the_annotation_was_removed_in_a_step(worl
     assert share(world, serving) == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", ["abort", "deletion", "side is deleted", "end"])
 async def test_a_rule_of_a_step_goes_though_the_annotation_was_removed(world: World, what: str) -> None:
     await pair_at_rest(world, *MATCH)

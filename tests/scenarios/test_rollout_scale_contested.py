@@ -99,6 +99,7 @@ async def test_the_number_of_another_client_is_put_back_and_told(world: World) -
     assert replicas(world) == 4, "a client that has not insisted does not wait for long"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["at rest", "in a release", "aborted"])
 async def test_a_client_that_scales_again_and_again_is_answered_ever_more_rarely(world: World, moment: str) -> None:
     await asked_at_rest(world)
@@ -343,6 +344,7 @@ async def test_a_forged_count_of_tries_stops_no_release(world: World) -> None:
     await waiting_for_approval(world)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", [{}, IN_PLACE, SURGE], ids=["canary", "in place", "surge"])
 async def test_a_status_that_was_wiped_in_mid_promotion_takes_no_serving_group_away(
     world: World, style: dict[str, object]
@@ -408,6 +410,7 @@ async def test_fewer_groups_wait_until_it_is_known_that_no_autoscaler_has_asked_
 # The workload is another one, or no longer ours
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ["disabled", "deleted"])
 @pytest.mark.parametrize("moment", ["at rest", "in a release"])
 async def test_a_rollout_that_lets_go_of_the_lws_leaves_it_its_number(world: World, how: str, moment: str) -> None:

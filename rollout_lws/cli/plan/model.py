@@ -8,6 +8,8 @@ from functools import cached_property
 from statistics import median
 
 from rollout_lws.analysis.kinds import Engine
+from rollout_lws.api import TrafficRouting
+from rollout_lws.api.words import DrainUntil
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.forecast.gates import Demand
@@ -113,6 +115,15 @@ class Plan:
     def peak(self) -> Amounts:
         """Peak number of accelerators during the release, by resource name."""
         return most(self.now, *(part.accelerators for part in self.parts))
+
+
+def when_drained(asked: TrafficRouting, lost: str) -> str:
+    """How long what runs on groups that go has from when they have ``lost`` their requests, for a sentence."""
+    if asked.draining.until is DrainUntil.IDLE:
+        longest = asked.grace_period_seconds + asked.draining.longest
+        return f"when nothing runs there any more, {longest} s after it has lost {lost} at the latest"
+    seconds = asked.grace_period_seconds + asked.drain_seconds
+    return f"{seconds} s after it has lost {lost} (gracePeriodSeconds and drainSeconds)"
 
 
 def groups_of(count: int) -> str:

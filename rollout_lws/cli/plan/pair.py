@@ -8,7 +8,7 @@ from dataclasses import replace
 from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.words import DrainUntil
 from rollout_lws.cli.plan import shifted_pair
-from rollout_lws.cli.plan.model import Sides, groups_of
+from rollout_lws.cli.plan.model import Sides, groups_of, when_drained
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.rollout.decision import Verdict
@@ -144,11 +144,7 @@ def _retired(d: Draft, there: Sides) -> Iterator[str]:
     asked = settings(d)
     if asked is None:
         return
-    seconds, members = asked.grace_period_seconds + asked.drain_seconds, "gracePeriodSeconds and drainSeconds"
-    when = f"{seconds} s after it has lost its last requests ({members})"
-    if asked.draining.until is DrainUntil.IDLE:
-        longest = asked.grace_period_seconds + asked.draining.longest
-        when = f"when nothing runs there any more, {longest} s after it has lost its last requests at the latest"
+    when = when_drained(asked, "its last requests")
     yield (
         f"{there.active} is scaled to 0 {when}: what runs there for longer ends as its preStop and"
         f" terminationGracePeriodSeconds allow, and a way back after that ({d.command('start')}) loads"

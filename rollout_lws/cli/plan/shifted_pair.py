@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout_lws.api.words import DrainUntil
 from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.weights import sharing_step
-from rollout_lws.cli.plan.model import Sides, groups_of
+from rollout_lws.cli.plan.model import Sides, groups_of, when_drained
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.shifting import margin
@@ -74,11 +73,7 @@ def _drains(d: Draft, there: Sides) -> Iterator[str]:
     asked = settings(d)
     if asked is None:
         return
-    seconds, members = asked.grace_period_seconds + asked.drain_seconds, "gracePeriodSeconds and drainSeconds"
-    when = f"{seconds} s after it has lost its requests ({members})"
-    if asked.draining.until is DrainUntil.IDLE:
-        longest = asked.grace_period_seconds + asked.draining.longest
-        when = f"when nothing runs there any more, {longest} s after it has lost its requests at the latest"
+    when = when_drained(asked, "its requests")
     each = "the group" if d.replicas == 1 else "each group"
     yield (
         f"{each} of {there.active} goes {when}: what runs there for longer ends as its preStop and"

@@ -396,6 +396,7 @@ TABLE: Mapping[str, Row] = {
 }
 
 
+@pytest.mark.one_in(2, of="source")
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", TABLE)
 async def test_what_is_missing_is_no_verdict(name: str, source: str) -> None:

@@ -69,7 +69,7 @@ def _rules(d: Draft) -> Draft:
     d = history.drop_doubles(d)
     d = d if d.paired and not d.scales_sides else native_rollout.follow_revision(d)
     if d.paired and d.o.stable is not None and pair.must_go_back(d):
-        return pair.go_back(d) if handing_over.is_known(d) else pair.adopt(d)
+        return pair.resume_rollback(d) if handing_over.is_known(d) else pair.adopt(d)
     if detach.deleting(d):
         return detach.leave(replicas.forget(d), Ending.DELETED)
     if d.o.rollout.spec.disabled:

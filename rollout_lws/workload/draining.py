@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
@@ -10,12 +9,8 @@ from typing import Annotated, Any
 import msgspec
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.meta import LABEL_KEY, LABEL_VALUE, Struct
 from rollout_lws.objects.workloads import Pod
-
-_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.\-]{0,61}[A-Za-z0-9])?"
-_KEY = re.compile(rf"([a-z0-9.\-]{{1,253}}/)?{_NAME}")
-_VALUE = re.compile(rf"({_NAME})?")
 
 
 class Draining(Struct, frozen=True):
@@ -44,7 +39,7 @@ def lost_labels(record: Draining, reserved: tuple[str, ...]) -> dict[str, str]:
     return {
         key: value
         for key, value in record.labels.items()
-        if not key.startswith(reserved) and _KEY.fullmatch(key) and _VALUE.fullmatch(value)
+        if not key.startswith(reserved) and LABEL_KEY.fullmatch(key) and LABEL_VALUE.fullmatch(value)
     }
 
 

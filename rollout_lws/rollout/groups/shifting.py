@@ -58,10 +58,9 @@ def unknown_pods(d: Draft) -> str | None:
 
 def _shift(d: Draft, stable_to: int, new_to: int) -> Shift:
     stable, new = _side(d, d.o.stable), _side(d, d.o.canary)
-    tolerated = _tolerated(d, new_to) if new_to else 0
     if unknown_pods(d) is not None:
         return Shift(stable.asked, new.asked)
-    allowed = margin(d)
+    allowed, tolerated = margin(d), _tolerated(d, new_to) if new_to else 0
     # Groups of the old version that will hardly become ready did not serve before the release, either.
     broken = _broken(d, d.o.stable, d.stable_revision)
     unavailable = min(max(allowed.unavailable, broken) + tolerated, max(0, d.replicas - 1))

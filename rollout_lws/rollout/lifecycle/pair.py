@@ -86,7 +86,7 @@ def adopt(d: Draft) -> Draft:
     if other is None:
         return _counterpart_missing(d.event(EventReason.ADOPTED, f"{d.called} is the active side of the pair"))
     if unfinished:
-        return go_back(d)
+        return resume_rollback(d)
     start = "" if d.asks_for_stable else f", whose version is released by request: {d.command('start')}"
     note = f"{d.called} is the active side of the pair, {other.name} the inactive one{start}"
     if released_from is not None and released_from.workload_uid == other.workload.metadata.uid:
@@ -119,7 +119,7 @@ def is_unfinished(d: Draft) -> bool:
     return d.stable.workload.replicas < d.own_size and sides.shares(d) and not does_without(d)
 
 
-def go_back(d: Draft) -> Draft:
+def resume_rollback(d: Draft) -> Draft:
     """Has the release that is not on record any more go back, in which the active side gets its groups again."""
     weight = sides.weight_of_new(d)
     d = d.set(

@@ -15,7 +15,7 @@ from rollout_lws.rollout.history import record_stable
 from rollout_lws.rollout.lifecycle import hold_enforcement, native_rollout
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing import sides
-from rollout_lws.rollout.routing.group_drains import put_back_staying
+from rollout_lws.rollout.routing.group_drains import put_back_all
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.sides import ACTIVE, PARKED
 from rollout_lws.rollout.state import CleaningUp, RollingBack
@@ -40,9 +40,7 @@ def hold_sides(d: Draft) -> Draft:
 
 def put_back(d: Draft) -> Draft:
     """Gives groups that a release has taken out of their Service their label again, once none takes any."""
-    for facts in (d.o.stable, d.o.canary) if d.scales_sides and not d.shifts else ():
-        d = put_back_staying(d, facts, facts.workload.replicas) if facts is not None else d
-    return d
+    return put_back_all(d) if d.scales_sides and not d.shifts else d
 
 
 def follow_held(d: Draft) -> Draft:

@@ -23,8 +23,8 @@ from rollout_lws.rollout.lifecycle.parking import park
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.routing import route
-from rollout_lws.rollout.routing.group_drains import put_back_staying, take_out
-from rollout_lws.rollout.routing.route import grace_over
+from rollout_lws.rollout.routing.group_drains import put_back_all, put_back_staying, take_out
+from rollout_lws.rollout.routing.route import awaited, grace_over
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.weights import does_without
 from rollout_lws.rollout.state import CleaningUp, RollingBack, ending_of, forced_since
@@ -39,8 +39,8 @@ def shift(d: Draft, wanted: int, routed: Routed) -> tuple[Draft, Routed, Capacit
     """
     if unknown_pods(d) is not None:
         return d, DONE, CapacityResult(preparing=True, message=_until_gone(d))
-    numbers, may_begin = next_numbers(d), routed.done and grace_over(d).done
-    d = d.wake(grace_over(d).until)
+    numbers = next_numbers(d)
+    d, may_begin = _may_begin(d, routed)
     d, told = _stable_has(d, numbers.stable, may_begin=may_begin)
     told = told or _until_gone(d)
     canary = d.o.canary
@@ -55,6 +55,12 @@ def shift(d: Draft, wanted: int, routed: Routed) -> tuple[Draft, Routed, Capacit
     d, number, emptied = _emptied(d, canary, numbers.new, may_begin=may_begin)
     scaled = scale_new(d, number)
     return d, emptied, replace(scaled, done=scaled.done and number == wanted)
+
+
+def _may_begin(d: Draft, routed: Routed) -> tuple[Draft, bool]:
+    """Whether groups may lose their requests: routers have accepted the weights, and had time to act on them."""
+    d, waited = awaited(d, grace_over(d))
+    return d, routed.done and waited.done
 
 
 def _stable_has(d: Draft, number: int, *, may_begin: bool) -> tuple[Draft, str]:
@@ -119,9 +125,7 @@ def fill(d: Draft) -> tuple[Draft, Routed]:
 
 def halt(d: Draft) -> Draft:
     """Gives the groups that were about to go their requests again while nothing goes on."""
-    for facts in (d.o.stable, d.o.canary) if d.capacity.shifts else ():
-        d = put_back_staying(d, facts, facts.workload.replicas) if facts is not None else d
-    return d
+    return put_back_all(d) if d.capacity.shifts else d
 
 
 # Back
@@ -150,8 +154,7 @@ def go_back(d: Draft, state: RollingBack) -> Draft:
             return d.enter(CleaningUp(state.ending))
     else:
         d, routed = route.keep(d)
-        may_begin = routed.done and grace_over(d).done
-        d = d.wake(grace_over(d).until)
+        d, may_begin = _may_begin(d, routed)
         d, told = _stable_has(d, numbers.stable, may_begin=may_begin)
         canary, emptied = d.o.canary, routed
         if canary is not None and numbers.new < canary.workload.replicas:

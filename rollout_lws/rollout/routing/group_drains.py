@@ -52,6 +52,13 @@ def put_back_staying(d: Draft, facts: Facts, number: int) -> Draft:
     return d
 
 
+def put_back_all(d: Draft) -> Draft:
+    """The same for all groups that the sides are to have."""
+    for facts in (d.o.stable, d.o.canary):
+        d = put_back_staying(d, facts, facts.workload.replicas) if facts is not None else d
+    return d
+
+
 def _lost(d: Draft, facts: Facts, pod: Pod) -> dict[str, str]:
     """The labels that a pod with a note has lost; if the note cannot be read, those of the template that it lacks."""
     record = draining(pod, d.keys)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from rollout_lws.api import BatchReleasePhase, rollouts
 from rollout_lws.capacity import batch_release as record
+from rollout_lws.objects.meta import LABEL_VALUE
 from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import BestEffort
@@ -13,8 +12,6 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, ending_of
 from rollout_lws.rollout.status.counts import groups_released
-
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def begin(d: Draft) -> Draft:
@@ -70,7 +67,7 @@ def label_pods(d: Draft) -> Draft:
             number = next(asked, len(steps))
         labels = {d.keys.rollout_batch_id: str(number)}
         # An ID from an annotation may be any text; the API server would refuse both labels.
-        if _LABEL_VALUE.fullmatch(release):
+        if LABEL_VALUE.fullmatch(release):
             labels[d.keys.rollout_id] = release
         meta = group.leader.metadata
         if any(meta.labels.get(key) != value for key, value in labels.items()):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -251,3 +253,13 @@ async def test_pods_that_are_not_listed_yet_neither_go_nor_stay() -> None:
         world._wake()
         await world.sleep(1)
         assert {pod["metadata"]["name"]: pod["metadata"].get("annotations") for pod in pods_of(world, BLUE)} == before
+
+
+async def test_a_group_keeps_its_requests_until_routers_had_their_grace() -> None:
+    async with shifting() as pair:
+        world = pair.world
+        await come_to(world, "draining")
+        accepted = datetime.fromisoformat(world.status["traffic"]["since"])
+        notes = (pod["metadata"].get("annotations") or {} for pod in pods_of(world, BLUE))
+        begun = [json.loads(each[KEYS.draining])["since"] for each in notes if KEYS.draining in each]
+        assert begun and all(datetime.fromisoformat(each) - accepted >= timedelta(seconds=3) for each in begun)

@@ -48,9 +48,12 @@ from rollout_lws.api.rollout_spec import (
 )
 from rollout_lws.api.rollout_status import (
     AbortedRecord,
+    ArrivingVersion,
     AutoscalersRecord,
     BlueGreenStatus,
     CanaryStatus,
+    CompanionStatus,
+    CompleteVersion,
     Condition,
     EvictionRecord,
     FieldReference,

@@ -43,6 +43,12 @@ _SHIFT_MARGIN = (
     " || (has(self.maxUnavailableGroups) && (type(self.maxUnavailableGroups) == int"
     " ? self.maxUnavailableGroups > 0 : self.maxUnavailableGroups != '0%'))"
 )
+_COMPANIONS = "!has(self.companions) || size(self.companions) == 0 || has(self.counterpartRef)"
+_COMPANION_REPLICAS = "!has(self.companions) || self.companions.all(each, has(each.replicas) != has(self.touch))"
+_COMPANIONS_STAY = (
+    "!has(self.companions) || size(self.companions) == 0 || !has(self.strategy.canary)"
+    " || !has(self.strategy.canary.shift)"
+)
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
 _IN_CARE = (
@@ -52,7 +58,11 @@ _PAIR_IN_CARE = (
     "!has(oldSelf.status) || !has(oldSelf.status.stable)"
     " || (has(self.spec.counterpartRef) == has(oldSelf.spec.counterpartRef)"
     " && (!has(self.spec.counterpartRef) || self.spec.counterpartRef.name == oldSelf.spec.counterpartRef.name)"
-    " && has(self.spec.touch) == has(oldSelf.spec.touch))"
+    " && has(self.spec.touch) == has(oldSelf.spec.touch)"
+    " && (has(self.spec.companions) ? size(self.spec.companions) : 0)"
+    " == (has(oldSelf.spec.companions) ? size(oldSelf.spec.companions) : 0)"
+    " && (!has(self.spec.companions) || !has(oldSelf.spec.companions) || self.spec.companions.all(each,"
+    " oldSelf.spec.companions.exists(was, was.name == each.name && was.counterpart == each.counterpart))))"
 )
 
 
@@ -68,6 +78,13 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     _rule(spec, _PAIR_REPLICAS, "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself")
     _rule(spec, _PAIR, "capacity Pair and counterpartRef go together: set both or neither")
     _rule(spec, _SHIFTS, "shift is for a pair whose workloads the release scales: set capacity Pair, and remove touch")
+    _rule(spec, _COMPANIONS, "companions are of a pair: name its second workload in counterpartRef")
+    _rule(
+        spec,
+        _COMPANION_REPLICAS,
+        "each companion needs replicas, unless touch is RouteOnly: then its owner scales it",
+    )
+    _rule(spec, _COMPANIONS_STAY, "groups of companions cannot be exchanged one by one: remove shift, or companions")
     strategy = spec["properties"]["strategy"]
     _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
     for style in ("canary", "blueGreen"):
@@ -118,8 +135,8 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     _rule(
         root,
         _PAIR_IN_CARE,
-        "spec.counterpartRef and spec.touch cannot change while the workloads are in care: set spec.disabled to true"
-        " first",
+        "spec.counterpartRef, spec.touch and the names of spec.companions cannot change while the workloads are in"
+        " care: set spec.disabled to true first",
     )
     return definition
 

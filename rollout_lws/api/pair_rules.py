@@ -28,8 +28,30 @@ def pair_problems(spec: RolloutSpec) -> Iterator[Problem]:
     yield from _workloads(spec, counterpart)
     if spec.replicas is not None and not spec.scales_sides:
         yield Problem("spec.replicas", "with touch: RouteOnly no workload is scaled: remove it, and scale the workload")
+    yield from _companions(spec, canary)
     yield from _shift(spec, canary)
     yield from _routing(canary)
+
+
+def _companions(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
+    if spec.companions and canary.shift is not None:
+        yield Problem(
+            "spec.strategy.canary.shift",
+            "groups of companions cannot be exchanged one by one: remove it, or companions",
+        )
+    seen = [*spec.workloads[:2]]
+    for index, each in enumerate(spec.companions):
+        at = f"spec.companions[{index}]"
+        for field, name in (("name", each.name), ("counterpart", each.counterpart)):
+            if name in seen:
+                yield Problem(f"{at}.{field}", f"{name} is named already: each workload has one place in a pair")
+            seen.append(name)
+        if spec.scales_sides and each.replicas is None:
+            yield Problem(
+                f"{at}.replicas", f'say how many groups {each.name} has: a count, or "N%" of those of workloadRef'
+            )
+        if not spec.scales_sides and each.replicas is not None:
+            yield Problem(f"{at}.replicas", "with touch: RouteOnly no workload is scaled: remove it")
 
 
 def _shift(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
@@ -53,6 +75,7 @@ def _without_pair(spec: RolloutSpec) -> Iterator[Problem]:
     for path, value in (
         ("spec.activeSide", spec.active_side),
         ("spec.touch", spec.touch),
+        ("spec.companions", spec.companions or None),
         (
             f"spec.strategy.{'canary' if spec.strategy.canary is not None else 'blueGreen'}"
             ".trafficRoutings[0].counterpartService",

@@ -13,6 +13,10 @@ from rollout_lws.api.words import Capacity, DrainUntil, OnFailure, Promotion, To
 Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$", max_length=4)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 IntOrPercent = Count | Percent
+#: A number of groups by itself, or in proportion to another one.
+CountOrRatio = (
+    Annotated[int, Field(ge=1, le=100_000)] | Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}%$", max_length=4)]
+)
 Seconds = Annotated[int, Field(ge=0, le=2_147_483_647)]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 Short = Annotated[str, Field(max_length=1024)]
@@ -40,6 +44,23 @@ class CounterpartRef(Model):
     """Always that of workloadRef."""
     name: Name
     """Name of the workload. Frozen while it is in care; a disabled Rollout may name another."""
+
+
+class Companion(Model):
+    """A further workload of each side of a pair, which has no requests of its own routed: with those of workloadRef and
+    counterpartRef its version is one, such as prefill with decode. It is of their kind, in the same namespace.
+    """
+
+    always: ClassVar[frozenset[str]] = frozenset({"name", "counterpart"})
+
+    name: Name
+    """Name of the workload on the side of workloadRef. Frozen while it is in care."""
+    counterpart: Name
+    """Name of the workload on the side of counterpartRef. Frozen while it is in care."""
+    replicas: CountOrRatio | None = None
+    """Groups of the one whose side has the requests: a count, or "N%" of the number that the Rollout asks for, rounded
+    up. Required, but with touch: RouteOnly, where their owner scales them, absent.
+    """
 
 
 class HeaderMatch(Model):
@@ -369,6 +390,10 @@ class RolloutSpec(Model):
     """The second workload of a pair (capacity Pair). Requests go to one of the two; a version that is applied to the
     other one is released by moving them there.
     """
+    companions: Annotated[tuple[Companion, ...], Field(max_length=4)] = ()
+    """Of a pair: further workloads of each side, at most 4. A version is what all workloads of a side have together: it
+    is released as one, and none of them serves with another one's.
+    """
     active_side: Name | None = None
     """Of a pair: name of the workload that requests go to, where both have some at adoption; else the route says it."""
     touch: Touch | None = None
@@ -389,3 +414,10 @@ class RolloutSpec(Model):
     def scales_sides(self) -> bool:
         """Whether it is of a pair whose workloads are scaled by their releases."""
         return self.counterpart_ref is not None and self.touch is None
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Names of all workloads: that of workloadRef, the counterpart's, and those of companions."""
+        other = (self.counterpart_ref.name,) if self.counterpart_ref is not None else ()
+        further = (name for each in self.companions for name in (each.name, each.counterpart))
+        return (self.workload_ref.name, *other, *further)

@@ -303,6 +303,8 @@ class HoldConflict(Model):
     """When the hold was put back; absent while it is left as it is."""
     template_hash: str | None = None
     """Version that the LeaderWorkerSet asked for then."""
+    workload: str | None = None
+    """Name of the companion; absent of the LeaderWorkerSet itself."""
 
 
 class WriteConflict(Model):
@@ -454,6 +456,37 @@ class GroupCounts(Model):
     """Of the version being released; absent while no release is on."""
 
 
+class CompanionStatus(Model):
+    """One companion of a pair: its workloads' names, and their groups."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"active", "inactive"})
+
+    active: str
+    """Name of the workload that serves with the active side."""
+    inactive: str
+    """Name of the one on the other side."""
+    groups: GroupCounts = GroupCounts()
+    """Groups of both; those of the inactive one while a release is on."""
+
+
+class CompleteVersion(Model):
+    """A version that all workloads of a side had."""
+
+    template_hash: str
+    """Our hash of it."""
+    release_id: Annotated[str | None, Field(alias="releaseID")] = None
+    """The rollout-id that all of them carried; absent without one. It starts no release any more."""
+
+
+class ArrivingVersion(Model):
+    """A version that has not been applied to all workloads of a side yet."""
+
+    template_hash: str
+    """What they have together now."""
+    since: MicroTime | None = None
+    """Since when they have that."""
+
+
 class NotReadyGroup(Model):
     """A group that is not ready, with the pod and container to blame."""
 
@@ -542,6 +575,14 @@ class RolloutStatus(Model):
     """Of a pair: version of the other workload that is not released by itself, because it was there at adoption, or
     before the last release.
     """
+    complete: CompleteVersion | None = None
+    """Of a pair with companions: what all workloads of the other side had last, at rest or in a release."""
+    arriving: ArrivingVersion | None = None
+    """Of a pair with companions: the version of the other side that waits to be complete; absent otherwise."""
+    companions: Annotated[tuple[CompanionStatus, ...], Field(max_length=4)] = ()
+    """Of a pair: its companions, by name."""
+    companion_resets: Annotated[tuple[HoldConflict, ...], Field(max_length=64)] = ()
+    """Resets of the hold of companions by other field managers, as long as they count."""
     start_requested: bool | None = None
     """Of a pair: that version is to be released all the same, by a request to start; absent once it is over."""
     aborted: AbortedRecord | None = None

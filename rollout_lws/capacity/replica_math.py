@@ -35,6 +35,18 @@ def groups_after(sizes: Sequence[int | str], replicas: int, *, keeps_one: bool, 
     return max(1, min(asked, replicas - 1 if keeps_one else replicas))
 
 
+def in_proportion(groups: int, replicas: int, own: int) -> int:
+    """Groups of a companion that has ``own`` beside ``replicas`` of the workload that it goes with, for ``groups`` of
+    those; rounded up.
+    """
+    return -(-groups * own // replicas) if replicas else 0
+
+
+def accompanied(groups: int, replicas: int, own: int) -> int:
+    """How many of the ``replicas`` groups of a workload ``groups`` of the companion's ``own`` go with; rounded down."""
+    return groups * replicas // own if own else replicas
+
+
 def largest_batch(allowed: int, serving: int, replicas: int) -> int:
     """Batch size of an LWS of ``replicas`` groups while ``serving`` groups of a canary serve: the user's
     maxUnavailable, ``allowed``, at most as many as serve, never the last one, at least 1.

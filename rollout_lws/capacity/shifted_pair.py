@@ -91,12 +91,13 @@ def shift(margin: Margin, replicas: int, stable: Side, new: Side, *, stable_to: 
     new_next = min(new_to, new.asked + room)
     if new_to < new.asked:
         new_next = new.fewer(new_to, needed - stable.ready(stable.asked), free=True)
-    lacking = needed - new.ready(new_next)
+    lacking, left = needed - new.ready(new_next), room - max(0, new_next - new.asked)
     # The places of groups that another client has scaled away are taken until they are gone.
     asked = max(stable.asked, min(stable.lowered_from, lacking))
-    while replace(stable, asked=asked).standing > stable.standing + room:
+    while replace(stable, asked=asked).standing > stable.standing + left:
         asked -= 1
-    stable_next = min(stable_to, asked + max(0, room - max(0, new_next - new.asked)))
+    left -= replace(stable, asked=asked).standing - stable.standing
+    stable_next = min(stable_to, asked + max(0, left))
     if stable_to < asked:
         # Groups that are not ready go for those of the new version that have no room.
         stable_next = replace(stable, asked=asked).fewer(stable_to, lacking, free=not room and new_to > new.asked)

@@ -86,8 +86,9 @@ class StoredObject:
 @dataclass(frozen=True, slots=True)
 class StoredRollout:
     """A Rollout's JSON with what decides which changes wake its key: ``workload`` is the name of the object that it
-    releases, ``counterpart`` that of the other one of a pair ("": none), ``kind`` that object's kind, None for one that
-    no Rollout can release. ``routes`` says whether changes of Services matter, since it names one or is in a release.
+    releases, ``counterpart`` that of the other one of a pair ("": none), ``companions`` those of both sides,
+    ``kind`` that object's kind, None for one that no Rollout can release. ``routes`` says whether changes of Services
+    matter, since it names one or is in a release.
     """
 
     metadata: Meta
@@ -96,17 +97,23 @@ class StoredRollout:
     body: bytes
     routes: bool = False
     counterpart: str = ""
+    companions: tuple[str, ...] = ()
 
     @property
     def workloads(self) -> tuple[str, ...]:
         """Names of the objects that it releases."""
-        return (self.workload, self.counterpart) if self.counterpart else (self.workload,)
+        return (self.workload, self.counterpart, *self.companions) if self.counterpart else (self.workload,)
 
 
 class _WorkloadRef(Struct, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
+
+
+class _Companion(Struct, frozen=True):
+    name: str = ""
+    counterpart: str = ""
 
 
 class _Style(Struct, frozen=True):
@@ -121,6 +128,7 @@ class _Strategy(Struct, frozen=True):
 class _RolloutSpec(Struct, frozen=True):
     workload_ref: _WorkloadRef = _WorkloadRef()
     counterpart_ref: _WorkloadRef | None = None
+    companions: tuple[_Companion, ...] | None = ()
     strategy: _Strategy = _Strategy()
 
 
@@ -156,7 +164,10 @@ def stored_rollout(body: bytes) -> StoredRollout:
     kind = target.resource if target is not None else None
     other = head.spec.counterpart_ref
     counterpart = other.name if other is not None else ""
-    return StoredRollout(head.metadata, ref.name, kind, _without_writers(body), routes or releases, counterpart)
+    companions = tuple(name for each in head.spec.companions or () for name in (each.name, each.counterpart))
+    return StoredRollout(
+        head.metadata, ref.name, kind, _without_writers(body), routes or releases, counterpart, companions
+    )
 
 
 def stored_object(body: bytes) -> StoredObject:

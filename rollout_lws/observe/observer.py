@@ -99,11 +99,12 @@ def _picture(
         stable=None if stable is None else _facts(world, stable, known),
         canary=None if canary is None else _facts(world, canary, known),
         active=paired.active if paired is not None else "",
+        companions=paired.companions if paired is not None else (),
         remains=() if stable is None or canary is not None or paired is not None else _remains(world, stable, left),
         pods_left=left,
         unknown_pods={
             name: unknown
-            for name in (workload, place if paired is None else paired.counterpart)
+            for name in (stored.workloads if paired is not None else (workload, place))
             if name is not None and (unknown := world.unknown_pods(name)) is not None
         },
         batch_release=None if batch is None else _read(BatchRelease, batch),
@@ -121,14 +122,12 @@ def _picture(
 
 def _rivals(world: World, rollout: Rollout) -> Iterable[StoredRollout]:
     """Rollouts that name a workload which this one names."""
-    spec = rollout.spec
-    names = (spec.workload_ref.name, *((spec.counterpart_ref.name,) if spec.counterpart_ref is not None else ()))
-    return (each for name in names for each in world.rollouts_of(name))
+    return (each for name in rollout.spec.workloads for each in world.rollouts_of(name))
 
 
 def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:
     uid, name = stored.metadata.uid, stored.metadata.name
-    workloads = [each for each in (stored.workload, stored.counterpart) if each]
+    workloads = [each for each in stored.workloads if each]
     near = mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), *(f'"{each}"' for each in workloads), f'"{name}"', uid)
     objects = tuple(
         live

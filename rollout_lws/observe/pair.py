@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.api import Rollout
+from rollout_lws.api import Rollout, rollout_spec
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
 from rollout_lws.observe.routing import mentioning, plain_all
 from rollout_lws.observe.world import World
+from rollout_lws.rollout.observation import Companion
 from rollout_lws.rollout.routing.sides import ACTIVE, Side, active_side
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
@@ -24,7 +25,7 @@ from rollout_lws.workload.facts import Facts
 class Pair:
     """``stable`` is the ``active`` side's workload and ``canary`` the other one; while neither is known to be active
     (""), that of workloadRef and of counterpartRef. ``counterpart`` is the name in counterpartRef. ``names`` are those
-    of a release that has moved requests, else the spec's; None without either.
+    of a release that has moved requests, else the spec's; None without either. ``companions`` are on the same sides.
     """
 
     active: str
@@ -32,6 +33,7 @@ class Pair:
     canary: Target | None
     counterpart: str
     names: Names | None
+    companions: tuple[Companion, ...] = ()
 
 
 def pair_of(
@@ -72,7 +74,23 @@ def pair_of(
         begun = _of_release(*found, names, active)
         names = begun if begun is not None else names
     turned = active == second
-    return Pair(active, other if turned else one, one if turned else other, second, names)
+    companions = tuple(
+        _companion(world, each, kind, facts, turned=turned) for each in sorted(spec.companions, key=_name)
+    )
+    return Pair(active, other if turned else one, one if turned else other, second, names, companions)
+
+
+def _name(companion: rollout_spec.Companion) -> str:
+    return companion.name
+
+
+def _companion(
+    world: World, asked: rollout_spec.Companion, kind: Resource, facts: Callable[[Target], Facts], *, turned: bool
+) -> Companion:
+    names = (asked.counterpart, asked.name) if turned else (asked.name, asked.counterpart)
+    found = (world.workload(kind, name) for name in names)
+    stable, canary = (facts(lws) if lws is not None else None for lws in found)
+    return Companion(*names, stable, canary, asked.replicas)
 
 
 def _is_labelled(rollout: Rollout, lws: Target | None, world: World) -> bool:

@@ -11,6 +11,7 @@ from typing import assert_never
 from rollout_lws.api import Phase, SummaryState
 from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers, replicas
+from rollout_lws.rollout.companions import missing_from_active
 from rollout_lws.rollout.decision import Decision, FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.gates.kinds.jobs import upkeep
@@ -86,11 +87,15 @@ def _rules(d: Draft) -> Draft:
     if d.paired:
         if not handing_over.is_known(d):
             return pair.adopt(d)
+        lacks = missing_from_active(d)
+        if lacks:
+            d = traffic_shift.protect(parking.hold_sides(replicas.judge(d)))
+            return replicas.follow(pair.companion_missing(d, lacks))
         seeded = replicas.seed(d)
         if seeded is not None:
             return seeded
         d = actions.act(parking.hold_sides(replicas.judge(d)).set(active=d.name))
-        d = replicas.follow(_release(d))
+        d = parking.tell_resets(replicas.follow(_release(d)))
         return d.adding(parking.edited_while_active(d)) if d.status.phase == Phase.PROGRESSING else d
     if not d.adopted:
         d = adoption.adopt(d)

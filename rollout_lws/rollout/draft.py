@@ -31,19 +31,20 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import Batch, wanted_groups
+from rollout_lws.capacity.replica_math import accompanied
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
-from rollout_lws.objects.scaling import whole_number
+from rollout_lws.objects.scaling import scaled, whole_number
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import BestEffort, FieldRef, GateEnd, Measurement, Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
-from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.observation import Companion, Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.state import EndingState, InSteps, Promoting, ReleaseState, RollingBack, state_of, task_of
 from rollout_lws.targets.table import TARGETS, target_type
-from rollout_lws.targets.version import Version
+from rollout_lws.targets.version import Version, short_hash, version_together
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.queueing import queue_of
@@ -89,6 +90,13 @@ class Advance(Enum):
 
 
 Intent: TypeAlias = Abort | Advance
+
+
+def newest_groups(facts: Facts | None) -> tuple[Group, ...]:
+    """Groups of an LWS at its newest revision; none without an LWS."""
+    if facts is None:
+        return ()
+    return tuple(group for group in groups(facts) if group.revision == target_revision(facts))
 
 
 @dataclass(frozen=True)
@@ -216,13 +224,17 @@ class Draft:
 
     @cached_property
     def version(self) -> Version:
-        """The version in the LWS's spec."""
-        return self.edited.workload.version
+        """The version in the LWS's spec, of a pair that its companions have with it."""
+        others = [each.edited.workload.version if each.edited else None for each in self.o.companions]
+        return version_together(self.edited.workload.version, others)
 
     @property
     def own_version(self) -> Version:
         """The version in the stable LWS's own spec: ``version``, but of a pair that of the active side."""
-        return self.stable.workload.version if self.paired else self.version
+        if not self.paired:
+            return self.version
+        others = [each.stable.workload.version if each.stable else None for each in self.o.companions]
+        return version_together(self.stable.workload.version, others)
 
     @property
     def own_pending(self) -> bool:
@@ -282,6 +294,12 @@ class Draft:
             return asked
         return max(asked, min(known.replicas or live, max(live, self.there)))
 
+    def companion_replicas(self, companion: Companion) -> int:
+        """Groups of a companion at full size. Of one that its owner scales, at least 1, since it is needed."""
+        if companion.asked is None:
+            return max(1, companion.edited.workload.replicas) if companion.edited is not None else 1
+        return scaled(companion.asked, self.replicas) if self.replicas else 0
+
     @property
     def own_size(self) -> int:
         """Groups of the stable workload; of a pair those that it had before a release took some, as it says itself."""
@@ -307,14 +325,30 @@ class Draft:
     @cached_property
     def canary_groups(self) -> tuple[Group, ...]:
         """Groups of the canary LWS at its newest revision."""
-        canary = self.o.canary
-        if canary is None:
-            return ()
-        return tuple(group for group in groups(canary) if group.revision == target_revision(canary))
+        return newest_groups(self.o.canary)
 
     @property
     def canary_ready(self) -> int:
-        return sum(group.ready(self.now, self.minimum) for group in self.canary_groups)
+        """Ready groups of the canary LWS; of a pair no more than ready groups of companions go with."""
+        return min((self.ready_among(self.canary_groups), *map(self._accompanied, self.o.companions)))
+
+    def ready_among(self, members: Iterable[Group]) -> int:
+        """How many of these groups count as ready."""
+        return sum(group.ready(self.now, self.minimum) for group in members)
+
+    def _accompanied(self, companion: Companion) -> int:
+        """Groups of the new version that those of a companion go with: ready ones, and ones that may fail."""
+        ready, own = self.ready_among(newest_groups(companion.canary)), self.companion_replicas(companion)
+        style = self.o.rollout.spec.strategy.style
+        threshold = style.failure_threshold if style is not None else None
+        tolerated = scaled(threshold, own) if threshold and ready else 0
+        return accompanied(min(own, ready + tolerated), self.replicas, own)
+
+    @property
+    def ready_of_all(self) -> int:
+        """Ready groups of the new version, and of its companions."""
+        own = sum(self.ready_among(newest_groups(each.canary)) for each in self.o.companions)
+        return self.ready_among(self.new_groups) + own
 
     @property
     def capacity(self) -> CapacityStrategy:
@@ -359,7 +393,8 @@ class Draft:
 
     @property
     def new_ready(self) -> int:
-        return sum(group.ready(self.now, self.minimum) for group in self.new_groups)
+        """Ready groups of that version; of a pair as ``canary_ready``."""
+        return self.canary_ready if self.paired else self.ready_among(self.new_groups)
 
     @property
     def sub(self) -> SubStatus:
@@ -372,10 +407,18 @@ class Draft:
 
     @property
     def release_id(self) -> str:
-        """The user's release ID (label, else annotation of the LWS), else the LWS revision."""
-        meta = self.edited.workload.metadata
-        key = self.keys.rollout_id
-        return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.edited)
+        """The user's release ID (label, else annotation of the LWS), else the LWS revision; of a pair with companions,
+        which may keep their revisions, a hash of the version.
+        """
+        given = self.given_id(self.edited)
+        if given:
+            return given
+        return short_hash(self.version.template_hash, 10) if self.o.companions else target_revision(self.edited)
+
+    def given_id(self, facts: Facts) -> str:
+        """The user's release ID at a workload (label, else annotation); "" without one."""
+        meta, key = facts.workload.metadata, self.keys.rollout_id
+        return meta.labels.get(key) or meta.annotations.get(key) or ""
 
     def command(self, verb: str, *arguments: str) -> str:
         """The command line for ``verb``, with the namespace unless it is "default"; ``arguments`` follow the name."""

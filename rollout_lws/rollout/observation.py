@@ -95,13 +95,37 @@ class Autoscalers:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """A further workload of each side of a pair: ``stable`` serves with the active side, ``canary`` with the other one;
+    None where it does not exist. ``asked`` is the number of groups in the spec, of the one whose side is active.
+    """
+
+    name: str
+    other_name: str
+    stable: Facts | None
+    canary: Facts | None
+    asked: int | str | None
+
+    @property
+    def edited(self) -> Facts | None:
+        """The one whose template asks for a version."""
+        return self.canary if self.canary is not None else self.stable
+
+    @property
+    def both(self) -> tuple[Facts, ...]:
+        """Those that exist."""
+        return tuple(each for each in (self.stable, self.canary) if each is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """The snapshot that one Rollout is decided from.
 
     ``rivals`` is the metadata of the namespace's other Rollouts whose workloadRef names the same LWS. ``stable`` is the
     LWS that the Rollout names, ``canary`` the LWS with this Rollout's canary label and name; both None if absent. Of a
     pair, ``active`` is the name of the active side, ``stable`` that side and ``canary`` the other one, the user's too;
-    while it is ``undecided`` they are workloadRef and counterpartRef. ``remains`` are leftovers that block a new
+    while it is ``undecided`` they are workloadRef and counterpartRef. ``companions`` are further workloads of a pair,
+    on the same sides, by name. ``remains`` are leftovers that block a new
     canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its name label, and an
     LWS of that name which is not ours; ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the
     stable LWS, and for the canary's name, while not all its pods are known: why they cannot be listed, "" before the
@@ -121,6 +145,7 @@ class Observation:
     stable: Facts | None = None
     canary: Facts | None = None
     active: str = ""
+    companions: tuple[Companion, ...] = ()
     remains: tuple[NamedObject, ...] = ()
     pods_left: tuple[Pod, ...] = ()
     unknown_pods: Mapping[str, str] = field(default_factory=dict)
@@ -134,6 +159,12 @@ class Observation:
     services: Mapping[str, Object] = field(default_factory=dict)
     answers: Mapping[Question, Answered] = field(default_factory=dict)
     gate_jobs: GateJobs = GateJobs()
+
+    @property
+    def workloads(self) -> tuple[Facts, ...]:
+        """The workloads that exist: stable and canary, of a pair those of companions as well."""
+        own = tuple(each for each in (self.stable, self.canary) if each is not None)
+        return (*own, *(facts for each in self.companions for facts in each.both))
 
     @property
     def undecided(self) -> bool:

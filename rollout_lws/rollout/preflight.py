@@ -97,7 +97,9 @@ def _written(d: Draft) -> tuple[Facts, ...]:
     """The LWSs of users that a release writes."""
     if d.paired and not d.scales_sides:
         return ()
-    return tuple(each for each in (d.o.stable, d.o.canary if d.paired else None) if each is not None)
+    if d.paired:
+        return d.o.workloads
+    return (d.o.stable,) if d.o.stable is not None else ()
 
 
 def unfit(d: Draft) -> Refusal | None:

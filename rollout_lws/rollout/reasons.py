@@ -75,6 +75,8 @@ class Reason(StrEnum):
     LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive", ()
     POD_STUCK_TERMINATING = "PodStuckTerminating", ()
     COUNTERPART_MISSING = "CounterpartMissing", ()
+    COMPANION_MISSING = "CompanionMissing", ()
+    VERSION_INCOMPLETE = "VersionIncomplete", ("start",)
     ACTIVE_SIDE_EDITED = "ActiveSideEdited", ()
     REPLICAS_APPLIED = "ReplicasApplied", ()
     ACTIVE_SIDE_UNKNOWN = "ActiveSideUnknown", ()

@@ -34,6 +34,8 @@ COOL_DOWN_SECONDS = 600
 FIRST_WAIT_SECONDS = 60
 #: Limit of recorded conflicts, over all objects; and of recorded resets of the hold.
 MOST_CONFLICTS = 20
+#: Of each companion, of which there are up to four.
+MOST_OF_ONE = 16
 #: A reset of the hold within so many seconds after our restore may be a tool's answer to it.
 ANSWER_SECONDS = 10
 #: So many answers in a row come from a tool.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,10 @@ LEAST_PROGRESS_SECONDS = 3600
 START_UP_MARGIN_SECONDS = 900
 #: The numbers of a probe may amount to 140 billion years; 68 years is the largest value that clocks can handle.
 MOST_START_UP_SECONDS = 2**31 - 1
+#: Between the hashes of workloads that have a version together.
+HASH_SEPARATOR = "-"
+#: The hash of one that does not exist.
+MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,10 @@ class VersionFormat:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a model server: the JSON of the members, and our hash of its meaning (10 hex digits)."""
+    """One version of a model server: the JSON of the members, and our hash of its meaning."""
 
     template_hash: str
+    """10 hex digits; of several workloads that have a version together those of each, see ``version_together``."""
     document: bytes
     """Canonical JSON of the spec with only the format's members; members that are null are left out."""
     meant: bytes
@@ -144,6 +149,24 @@ class Version:
     def progress_deadline_seconds(self) -> float:
         """Default of spec.strategy.progressDeadlineSeconds."""
         return max(LEAST_PROGRESS_SECONDS, self.start_up_seconds + START_UP_MARGIN_SECONDS)
+
+
+def version_together(first: Version, others: Sequence[Version | None]) -> Version:
+    """The version that several workloads have together: the first one's members, and the hashes of all."""
+    if not others:
+        return first
+    hashes = (first.template_hash, *(each.template_hash if each is not None else MISSING for each in others))
+    return replace(first, template_hash=HASH_SEPARATOR.join(hashes))
+
+
+def hashes_of(template_hash: str) -> tuple[str, ...]:
+    """The hashes of the workloads that have the version together; the one of a workload that is released alone."""
+    return tuple(template_hash.split(HASH_SEPARATOR))
+
+
+def with_first(template_hash: str, first: Version) -> Version:
+    """``first`` with the other workloads' hashes of ``template_hash``."""
+    return replace(first, template_hash=HASH_SEPARATOR.join((first.template_hash, *hashes_of(template_hash)[1:])))
 
 
 def has_pre_stop(containers: Iterable[Mapping[str, Any]]) -> bool:

@@ -279,6 +279,49 @@ def test_another_way_to_treat_a_pair_is_refused(server: ApiServer) -> None:
     assert 'spec.touch: Unsupported value: "Everything": supported values: "RouteOnly"' in told
 
 
+PREFILL = {"name": "prefill", "counterpart": "prefill-green", "replicas": "200%"}
+OF_OWNER = {"name": "prefill", "counterpart": "prefill-green"}
+
+
+@pytest.mark.parametrize(
+    ("companion", "members"),
+    [(PREFILL, {}), ({**PREFILL, "replicas": 3}, {}), (OF_OWNER, {"touch": "RouteOnly"})],
+    ids=str,
+)
+def test_companions_are_accepted(server: ApiServer, companion: dict[str, Any], members: dict[str, Any]) -> None:
+    made = server.create(rollouts(), rollout(PAIRED, counterpartRef=OTHER, companions=[companion], **members))
+    assert made["spec"]["companions"] == [companion]
+
+
+@pytest.mark.parametrize(
+    ("companions", "strategy", "members", "told"),
+    [
+        ([PREFILL], canary(), {}, "companions are of a pair: name its second workload in counterpartRef"),
+        ([OF_OWNER], PAIRED, {"counterpartRef": OTHER}, "each companion needs replicas, unless touch is RouteOnly"),
+        (
+            [PREFILL],
+            PAIRED,
+            {"counterpartRef": OTHER, "touch": "RouteOnly"},
+            "each companion needs replicas, unless touch is RouteOnly: then its owner scales it",
+        ),
+        (
+            [PREFILL],
+            canary(capacity="Pair", shift={}),
+            {"counterpartRef": OTHER},
+            "groups of companions cannot be exchanged one by one: remove shift, or companions",
+        ),
+        ([PREFILL] * 5, PAIRED, {"counterpartRef": OTHER}, "spec.companions: Too many: 5: must have at most 4 items"),
+        ([{**PREFILL, "replicas": 0}], PAIRED, {"counterpartRef": OTHER}, "should be greater than or equal to 1"),
+        ([{**PREFILL, "replicas": "0%"}], PAIRED, {"counterpartRef": OTHER}, "spec.companions[0].replicas"),
+    ],
+    ids=str,
+)
+def test_companions_that_cannot_be_released_are_refused(
+    server: ApiServer, companions: Any, strategy: Any, members: Any, told: str
+) -> None:
+    assert told in refusal(server, rollout(strategy, companions=companions, **members))
+
+
 def test_the_sides_change_only_when_none_is_in_care(server: ApiServer) -> None:
     def edit(**members: Any) -> None:
         server.patch(rollouts(), "default", "llama", {"spec": members})
@@ -299,8 +342,8 @@ def test_the_sides_change_only_when_none_is_in_care(server: ApiServer) -> None:
     paired("llama-green")
     status({"templateHash": "0123456789"})
     in_care = (
-        'Invalid value: "object": spec.counterpartRef and spec.touch cannot change while the workloads are in care: set'
-        " spec.disabled to true first"
+        'Invalid value: "object": spec.counterpartRef, spec.touch and the names of spec.companions cannot change while'
+        " the workloads are in care: set spec.disabled to true first"
     )
     with pytest.raises(ApiError) as caught:
         paired("llama-red")
@@ -311,8 +354,20 @@ def test_the_sides_change_only_when_none_is_in_care(server: ApiServer) -> None:
     with pytest.raises(ApiError) as caught:
         edit(touch="RouteOnly")
     assert in_care in caught.value.message
+    with pytest.raises(ApiError) as caught:
+        edit(companions=[PREFILL])
+    assert in_care in caught.value.message
     edit(strategy={"paused": True}, activeSide="llama-green")
     status(None)
+    edit(companions=[PREFILL])
+    status({"templateHash": "0123456789-0123456789"})
+    edit(companions=[{**PREFILL, "replicas": 3}])
+    for other in ([{**PREFILL, "counterpart": "prefill-red"}], None):
+        with pytest.raises(ApiError) as caught:
+            edit(companions=other)
+        assert in_care in caught.value.message
+    status(None)
+    edit(companions=None)
     single()
     status({"templateHash": "0123456789"})
     with pytest.raises(ApiError) as caught:

@@ -58,6 +58,7 @@ def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
 
 
 OTHER = {**REF, "name": "llama-green"}
+COMPANION = {"name": "prefill", "counterpart": "prefill-green", "replicas": "200%"}
 SIDES = {"service": "blue", "counterpartService": "green", "gateway": {"httpRouteName": "llama"}}
 
 
@@ -356,6 +357,32 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
     ),
     "a shift in which no group can come or go": (shifting(extra=0, unavailable="0%"), NO_MARGIN),
     "a shift without a group beyond the number": (shifting(extra="0%"), NO_MARGIN),
+    "companions without a pair": (
+        canary().model_copy(update={"companions": pair(companions=[COMPANION]).companions}),
+        [("spec.companions", FOR_PAIRS)],
+    ),
+    "companions and a shift": (
+        shifting(companions=[COMPANION]),
+        [(f"{AT}.shift", "groups of companions cannot be exchanged one by one: remove it, or companions")],
+    ),
+    "a companion without a number": (
+        pair(touch=None, companions=[{"name": "prefill", "counterpart": "prefill-green"}]),
+        [("spec.companions[0].replicas", 'say how many groups prefill has: a count, or "N%" of those of workloadRef')],
+    ),
+    "a companion that its owner scales, with a number": (
+        pair(companions=[COMPANION]),
+        [("spec.companions[0].replicas", "with touch: RouteOnly no workload is scaled: remove it")],
+    ),
+    "companions that have a place already": (
+        pair(
+            touch=None,
+            companions=[{**COMPANION, "counterpart": "llama"}, {**COMPANION, "counterpart": "router-green"}],
+        ),
+        [
+            ("spec.companions[0].counterpart", "llama is named already: each workload has one place in a pair"),
+            ("spec.companions[1].name", "prefill is named already: each workload has one place in a pair"),
+        ],
+    ),
     "a blue-green release of a second Service": (
         spec({"blueGreen": {"steps": STEPS, "trafficRoutings": [SIDES]}}),
         [("spec.strategy.blueGreen.trafficRoutings[0].counterpartService", FOR_PAIRS)],

@@ -115,6 +115,8 @@ def test_a_side_stands_with_what_is_asked_for_and_what_terminates(
         (Margin(0, 1), lowered(side("rlll", 1), 4), side("r"), (3, 1), (2, 1)),
         (Margin(1, 0), lowered(side("llll", 0), 4), side("rrr"), (1, 3), (1, 3)),
         (Margin(1, 0), lowered(side("llll", 0), 4), side("rrr"), (4, 0), (1, 3)),
+        # There is room for one group, on one of the sides.
+        (Margin(0, 1), lowered(side("ll-l", 0), 4), side(""), (3, 1), (2, 1)),
         # Of the new side, too: a version that does not come up keeps what serves.
         (Margin(1, 0), side("rrr"), side("lr"), (1, 3), (3, 2)),
         # Back: what stands on the new side goes as the old one grows.

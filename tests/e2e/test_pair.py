@@ -30,6 +30,7 @@ from tests.scenarios.paired import (
     set_weights,
     weights,
 )
+from tests.scenarios.paired_companions import COMPANIONS, PREFILL, SETS, apply_one, apply_set, create_sets, sets
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS
 
@@ -42,7 +43,14 @@ ROUTING = {"gracePeriodSeconds": 1, "drainSeconds": 2}
 SHIFT_STEPS = ({"replicas": 1, "traffic": "auto", "pause": {}},)
 
 
-async def begin(world: RemoteWorld, *, scaled: bool = False, shifts: bool = False) -> None:
+async def begin(world: RemoteWorld, *, scaled: bool = False, shifts: bool = False, accompanied: bool = False) -> None:
+    if accompanied:
+        create_sets(world, replicas=2, own=1, size=1)  # type: ignore[arg-type]
+        world.server.create(ROLLOUTS, rollout(routing=ROUTING, spec={"companions": [*COMPANIONS]}))
+        await all_ready(world, *SETS[BLUE])  # type: ignore[arg-type]
+        world.start_controller()
+        await world.until(lambda: world.state == "Healthy", "at rest", 60)
+        return
     create_sides(world, replicas=2, beside=0 if scaled else 2, size=1)  # type: ignore[arg-type]
     steps = SHIFT_STEPS if shifts else ()
     made = rollout(*steps, routing=ROUTING, spec={} if scaled else None, shift={} if shifts else None)
@@ -196,6 +204,56 @@ async def shifted_and_aborted(world: RemoteWorld) -> None:
     assert not any(KEYS.draining in (pod["metadata"].get("annotations") or {}) for pod in world.server.list(PODS))
 
 
+async def accompanied_there_and_back(world: RemoteWorld) -> None:
+    """The first time manifests are applied one after the other; the second time they carry the same release id."""
+    world.kill_after(14)
+    for side, other, tag, release_id in ((GREEN, BLUE, "v2", ""), (BLUE, GREEN, "v3", "r3")):
+        apply_set(world, tag, side, release_id=release_id)  # type: ignore[arg-type]
+        await world.until(lambda: world.state == "AwaitingApproval", f"{tag} waits for approval", 90)
+        await approve_to_the_end(world)  # type: ignore[arg-type]
+        await settled_sets(world, {side: (2, 1), other: (0, 0)})
+
+
+async def accompanied_and_aborted(world: RemoteWorld) -> None:
+    world.kill_after(14)
+    apply_set(world, "v2")  # type: ignore[arg-type]
+    await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+    world.request("Abort")
+    await world.until(lambda: world.state == "Aborted", "aborted", 90)
+    await settled_sets(world, {BLUE: (2, 1), GREEN: (0, 0)})
+
+
+async def accompanied_and_deleted(world: RemoteWorld) -> None:
+    """A third version of the companion alone, and then the Rollout goes."""
+    world.kill_after(14)
+    apply_set(world, "v2")  # type: ignore[arg-type]
+    await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+    apply_one(world, PREFILL[GREEN], "v3")  # type: ignore[arg-type]
+    await settled_sets(world, {BLUE: (2, 1), GREEN: (0, 0)})
+    world.delete(ROLLOUTS, NAME)
+    await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 90)
+    for name in (*SETS[BLUE], *SETS[GREEN]):
+        meta = (world.get(LEADER_WORKER_SETS, name) or {})["metadata"]
+        assert KEYS.side not in (meta.get("labels") or {})
+
+
+async def settled_sets(world: RemoteWorld, wanted: dict[str, tuple[int, int]]) -> None:
+    """Every workload of both sides has its number of groups, as asked and as there."""
+
+    def there() -> bool:
+        leaders = {
+            side: tuple(
+                len(world.server.list(PODS, label_selector=f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"))
+                for name in SETS[side]
+            )
+            for side in SETS
+        }
+        return sets(world) == wanted == leaders  # type: ignore[arg-type]
+
+    await world.until(there, f"groups {wanted}", 90)
+
+
+ACCOMPANIED: tuple[Story, ...] = (accompanied_there_and_back, accompanied_and_aborted, accompanied_and_deleted)
 SHIFTED: tuple[Story, ...] = (shifted_there_and_back, shifted_and_aborted)
 SCALED: tuple[Story, ...] = (scaled_there_and_back, scaled_and_aborted, scaled_and_deleted, scaled_by_kubectl)
 
@@ -212,6 +270,10 @@ async def test_a_pair_that_shifts_comes_to_each_of_its_ends(place: Place) -> Non
     await _all_told(place, SHIFTED)
 
 
+async def test_a_pair_with_companions_comes_to_each_of_its_ends(place: Place) -> None:
+    await _all_told(place, ACCOMPANIED)
+
+
 async def _all_told(place: Place, every: tuple[Story, ...]) -> None:
     if place.unrouted:
         pytest.skip(f"{UNROUTED}: {place.unrouted}")
@@ -224,7 +286,7 @@ async def _told(place: Place, story: Story) -> None:
     programs = Programs()
     try:
         async with place.world(f"pair-{story.__name__.replace('_', '-')}", programs) as world:
-            await begin(world, scaled=story not in STORIES, shifts=story in SHIFTED)
+            await begin(world, scaled=story not in STORIES, shifts=story in SHIFTED, accompanied=story in ACCOMPANIED)
             await story(world)
             assert world.kills == 1
             # Of workloads that releases scale, no Service is written either, and pods only where single groups go.

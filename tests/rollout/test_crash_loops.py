@@ -74,7 +74,8 @@ def test_only_a_group_that_is_rebuilt_again_and_again_churns(
     seen: tuple[RestartRecord, ...], longest: int | None, named: dict[str, str]
 ) -> None:
     found = churning(told(seen, longest))
-    assert (found, list(found)) == (named, list(named))
+    of_canary = {(CANARY, index): message for index, message in named.items()}
+    assert (found, list(found)) == (of_canary, list(of_canary))
 
 
 def test_a_group_counts_as_whole_again_when_one_of_the_three_rebuilds_is_old_enough() -> None:
@@ -153,7 +154,10 @@ def test_what_the_kubelet_said_of_a_rebuilt_group_is_told_though_its_pods_are_go
     d = remembered(restarts(40, 30, 20), leader("0-2", since=None, terminating=True, containers=crashed("OOMKilled")))
     d = remembered(d.status.restarts, leader("new", since=None))
     assert churning(d) == {
-        "0": "group 0 of llama-canary was rebuilt 3 times: pod llama-canary-0 (leader) container vllm ended last with"
+        (
+            CANARY,
+            "0",
+        ): "group 0 of llama-canary was rebuilt 3 times: pod llama-canary-0 (leader) container vllm ended last with"
         " OOMKilled (exit 137)"
     }
 

@@ -58,11 +58,11 @@ def drop_labels(world: World) -> None:
         world.patch(LEADER_WORKER_SETS, name, {"metadata": {"labels": {KEYS.side: None}}})
 
 
-def recreate_rollout(world: World, **strategy: Any) -> None:
+def recreate_rollout(world: World, spec: dict[str, Any] | None = None, **strategy: Any) -> None:
     """Another client removes the Rollout with its finalizer, and applies its manifest again."""
     world.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
     world.delete(ROLLOUTS, NAME)
-    world.server.create(ROLLOUTS, rollout(spec={}, **strategy))
+    world.server.create(ROLLOUTS, rollout(spec=spec or {}, **strategy))
 
 
 def refuse_patches(world: World, code: int, refused: Callable[[Mapping[str, Any]], bool]) -> None:

@@ -52,6 +52,7 @@ async def test_a_release_moves_the_requests_and_the_roles(world: World) -> None:
     assert world.status["active"] == GREEN and world.state == "Healthy"
 
 
+@pytest.mark.long
 async def test_roles_alternate_and_nothing_is_left(world: World) -> None:
     await pair_at_rest(world)
     for number, side in enumerate((GREEN, BLUE, GREEN, BLUE), 2):

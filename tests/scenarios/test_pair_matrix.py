@@ -23,6 +23,7 @@ from tests.scenarios.paired import (
     MeteredPair,
     ScaleJudge,
     WeightJudge,
+    all_ready,
     apply,
     approve_to_the_end,
     in_step,
@@ -32,6 +33,8 @@ from tests.scenarios.paired import (
     share,
     weights,
 )
+from tests.scenarios.paired_companions import PREFILL, SETS, sets
+from tests.scenarios.paired_companions import roles as roles_of_sets
 from tests.scenarios.paired_scaled import replicas, roles, stalled
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
@@ -57,6 +60,7 @@ class Kind(StrEnum):
     ROUTE_ONLY = "pair, RouteOnly"
     SCALED = "pair"
     SHIFTED = "pair, shift"
+    ACCOMPANIED = "pair, companion"
 
 
 @dataclass
@@ -79,6 +83,21 @@ class Release:
         return self.kind is not Kind.ROUTE_ONLY
 
     @property
+    def accompanied(self) -> bool:
+        """Each side has a second workload, with as many groups."""
+        return self.kind is Kind.ACCOMPANIED
+
+    def apply(self, side: str, version: str) -> None:
+        """Another version for a side, as its owner applies it."""
+        for name in SETS[side] if self.accompanied else (side,):
+            apply(self.world, name, version)
+
+    @property
+    def companions(self) -> list[dict[str, str]]:
+        """What the Rollout says of companions."""
+        return [{"name": PREFILL[BLUE], "counterpart": PREFILL[GREEN], "replicas": "100%"}] if self.accompanied else []
+
+    @property
     def shift(self) -> dict[str, Any] | None:
         return {} if self.kind is Kind.SHIFTED else None
 
@@ -90,21 +109,25 @@ class Release:
         world = self.world
         match self.moment:
             case Moment.LOADING:
-                apply(world, GREEN, "v2")
+                self.apply(GREEN, "v2")
                 await world.until(lambda: world.status.get("phase") == "Progressing", "the release begins")
             case Moment.FIRST:
-                await in_step(world)
+                await self._in_step()
             case Moment.SECOND:
-                await in_step(world, 2)
+                await self._in_step(2)
             case Moment.HANDING_OVER:
-                await in_step(world, 2)
+                await self._in_step(2)
                 world.approve()
                 await world.until(lambda: share(world, GREEN) == 1, "all requests")
             case Moment.AFTER:
-                await in_step(world, 2)
+                await self._in_step(2)
                 await approve_to_the_end(world)
         # Requests run where they were sent.
         await world.sleep(0 if self.moment is Moment.LOADING else 10)
+
+    async def _in_step(self, step: int = 1) -> None:
+        self.apply(GREEN, "v2")
+        await in_step(self.world, step)
 
     async def ends(self, active: str, version: str, state: str = "Healthy", groups: int = GROUPS) -> None:
         """Everything is as if nothing but this had ever been."""
@@ -121,6 +144,10 @@ class Release:
         if self.scaled:
             assert replicas(world) == {active: groups, other: 0}
             assert roles(world) == {active: "active", other: "parked"}
+        if self.accompanied:
+            assert sets(world) == {active: (groups, groups), other: (0, 0)}
+            assert {told.rstrip("!") for told in world.groups(PREFILL[active]).values()} == {version}
+            assert roles_of_sets(world) == {active: {"active"}, other: {"parked"}}
         if not self.excused:
             self.pair.assert_unharmed()
 
@@ -138,7 +165,7 @@ async def finish(it: Release) -> None:
 
 async def rollback_by_template(it: Release) -> None:
     _renewed_by_its_owner(it)
-    apply(it.world, GREEN, "v1")
+    it.apply(GREEN, "v1")
     await it.ends(BLUE, "v1")
 
 
@@ -168,7 +195,7 @@ async def start_the_way_back(it: Release) -> None:
 async def third_template(it: Release) -> None:
     _renewed_by_its_owner(it)
     side = BLUE if it.has_turned else GREEN
-    apply(it.world, side, "v3")
+    it.apply(side, "v3")
     await it.world.until(lambda: "v3" in it.world.groups(side).values(), "a group of the third version", 1200)
     await it.ends(side, "v3")
 
@@ -199,7 +226,8 @@ async def delete_rollout(it: Release) -> None:
     active = GREEN if it.has_turned else BLUE
     await left(world)
     assert share(world, active) == 1 and set(roles(world).values()) == {None}
-    world.server.create(ROLLOUTS, rollout(*STEPS[it.kind], spec={} if it.scaled else None, shift=it.shift))
+    spec = {"companions": it.companions} if it.accompanied else {} if it.scaled else None
+    world.server.create(ROLLOUTS, rollout(*STEPS[it.kind], spec=spec, shift=it.shift))
     await world.until_state("Healthy", 1200)
     await it.ends(active, "v2" if it.has_turned else "v1")
 
@@ -233,6 +261,8 @@ async def is_gone(world: World, name: str) -> None:
 
 def create(it: Release, name: str, version: str) -> None:
     it.world.create_workload(name=name, replicas=0 if it.scaled else GROUPS, size=1, tag=version)
+    if it.accompanied:
+        apply(it.world, PREFILL[name], version)
 
 
 async def delete_the_active_side(it: Release) -> None:
@@ -264,6 +294,19 @@ async def groups_lost(it: Release) -> None:
     await it.ends(GREEN, "v2")
 
 
+async def accompany(it: Release) -> None:
+    """Both sides get a companion, whose Rollout lets go of them meanwhile."""
+    world = it.world
+    world.patch_rollout({"disabled": True})
+    await world.until_state("Disabled")
+    for side, count in ((BLUE, GROUPS), (GREEN, 0)):
+        world.create_workload(name=PREFILL[side], replicas=count, size=1, tag="v1")
+    await all_ready(world, PREFILL[BLUE])
+    world.patch_rollout({"disabled": None, "companions": it.companions})
+    await world.until_state("Healthy")
+    await world.rest()
+
+
 BEFORE = tuple(each for each in Moment if each is not Moment.AFTER)
 
 
@@ -285,6 +328,7 @@ STEPS: dict[Kind, tuple[dict[str, Any], ...]] = {
     Kind.ROUTE_ONLY: (),
     Kind.SCALED: (),
     Kind.SHIFTED: tuple({"replicas": count, "traffic": "auto", "pause": {}} for count in (1, 2)),
+    Kind.ACCOMPANIED: (),
 }
 ACTS = (
     Act("finish", finish, Moment.FIRST, (Moment.FIRST,)),
@@ -321,6 +365,8 @@ async def tell(kind: Kind, act: Act, moment: Moment, record: Record) -> None:
         more["more"] = {"shift": {}}
     async with metered_pair(*STEPS[kind], replicas=GROUPS, size=1, **more) as pair:
         it = Release(pair, kind, moment)
+        if it.accompanied:
+            await accompany(it)
         WeightJudge(pair.world).watch()
         ScaleJudge(pair.world).watch()
         await it.come_to()

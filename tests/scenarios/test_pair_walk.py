@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import strategies as st
@@ -32,6 +32,8 @@ from tests.scenarios.paired import (
     set_weights,
     weights,
 )
+from tests.scenarios.paired_companions import COMPANIONS, PREFILL, SETS, sets
+from tests.scenarios.paired_companions import at_rest as companions_at_rest
 from tests.scenarios.paired_shift import assert_none_left
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.test_random_walk import Kind, Lane, wander
@@ -99,6 +101,8 @@ class PairWalk:
 
     world: World
     seen: Counter[str]
+    NAMES: ClassVar[tuple[str, ...]] = (BLUE, GREEN)
+    """All workloads."""
     refusals: list[ApiError] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -230,7 +234,7 @@ class PairWalk:
         for number in range(3):
             with contextlib.suppress(ApiError):
                 world.server.create(NODES, node(number))
-        for name in (BLUE, GREEN):
+        for name in self.NAMES:
             await world.until(lambda name=name: not self._goes(name), "deleted", 3600)  # type: ignore[misc]
             if world.get(LEADER_WORKER_SETS, name) is None:
                 await world.until(lambda name=name: not self._pods(name), "pods gone", 3600)  # type: ignore[misc]
@@ -255,7 +259,7 @@ class PairWalk:
         await self.at_rest()
         active = world.status["active"]
         other = GREEN if active == BLUE else BLUE
-        self.apply((other, "last"))
+        self.release(other)
         await world.until(lambda: world.status.get("phase") == "Progressing", "the last release begins", 3600)
         await self._approve_all()
         assert world.status["active"] == other, world.describe()
@@ -267,6 +271,10 @@ class PairWalk:
         before = len(world.writes)
         await world.sleep(24 * 3600)
         assert len(world.writes) == before, world.writes[before:]
+
+    def release(self, side: str) -> None:
+        """The last version comes to this side."""
+        self.apply((side, "last"))
 
     def mend_side(self, name: str) -> None:
         self.scale((name, 2))
@@ -394,12 +402,12 @@ class ScaledWalk(PairWalk):
     async def at_rest(self) -> None:
         """Both sides are held again; without groups the other one's template is in effect, too."""
         world = self.world
-        for name in (BLUE, GREEN):
+        for name in self.NAMES:
             self._break_glass(name, None)
         await world.rest(quiet=120, seconds=7200)
         self.scale_rollout(0)
-        await world.until(lambda: not (self._count(BLUE) or self._count(GREEN)), "no groups", 7200)
-        for name in (BLUE, GREEN):
+        await world.until(lambda: not any(map(self._count, self.NAMES)), "no groups", 7200)
+        for name in self.NAMES:
             self.apply((name, "v1"))
         await world.rest(quiet=120, seconds=7200)
         self.scale_rollout(2)
@@ -449,6 +457,36 @@ async def shift_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
     await _walk(ShiftWalk, acts, seen)
 
 
+class CompanionsWalk(ScaledWalk):
+    """The same if each side has a companion: versions of a side that has requests never mix."""
+
+    NAMES = (*SETS[BLUE], *SETS[GREEN])
+
+    async def begin(self) -> None:
+        sizes = {"replicas": 2, "own": 1, "size": 1}
+        await companions_at_rest(self.world, sizes=sizes, progressDeadlineSeconds=600)
+        ScaleJudge(self.world).watch()
+
+    def manifest(self) -> dict[str, Any]:
+        return manifest({"companions": [*COMPANIONS]})
+
+    def apply_set(self, told: tuple[str, str]) -> None:
+        for name in SETS[told[0]]:
+            self.apply((name, told[1]))
+
+    def release(self, side: str) -> None:
+        self.apply_set((side, "last"))
+
+    def assert_ended(self, active: str, other: str) -> None:
+        super().assert_ended(active, other)
+        assert sets(self.world) == {active: (0, 0), other: (2, 1)}, self.world.describe()
+        assert {each.rstrip("!") for each in self.world.groups(PREFILL[other]).values()} == {"last"}
+
+
+async def companions_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
+    await _walk(CompanionsWalk, acts, seen)
+
+
 PAIR: Lane = walk, KINDS, st.just(Plan())
 SCALED: Lane = (
     scaled_walk,
@@ -462,6 +500,24 @@ SCALED: Lane = (
 )
 
 
+members = st.sampled_from(CompanionsWalk.NAMES)
+VERSIONS = st.sampled_from(("v2", "v2", "v3", "v1", "bad", "crash"))
+OF_ONE = ("apply", "scale", "delete_side", "create_side", "fail_leader", "label", "unhold")
+COMPANIONS_LANE: Lane = (
+    companions_walk,
+    (
+        *(each for each in SCALED[1] if each.name not in OF_ONE),
+        *(Kind("apply_set", st.tuples(sides, VERSIONS)),) * 6,
+        *(Kind("apply", st.tuples(members, VERSIONS)),) * 2,
+        *(Kind("scale", st.tuples(members, st.integers(0, 4))),) * 2,
+        Kind("delete_side", st.tuples(members, st.sampled_from(("Background", "Foreground")))),
+        Kind("create_side", members),
+        Kind("fail_leader", st.tuples(members, st.integers(0, 3))),
+        Kind("label", st.tuples(members, st.sampled_from(("active", "parked", None)))),
+        Kind("unhold", members),
+    ),
+    st.just(Plan()),
+)
 SHIFT: Lane = (
     shift_walk,
     (
@@ -476,13 +532,13 @@ SHIFT: Lane = (
 
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
-    seen = wander(PAIR, 4, 10)
+    seen = wander(PAIR, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_that_is_scaled_comes_to_a_legal_end() -> None:
-    seen = wander(SCALED, 5, 10)
+    seen = wander(SCALED, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
@@ -492,9 +548,15 @@ def test_a_walk_of_a_pair_that_shifts_comes_to_a_legal_end() -> None:
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@pytest.mark.timeout(300)
+def test_a_walk_of_a_pair_with_companions_comes_to_a_legal_end() -> None:
+    seen = wander(COMPANIONS_LANE, 3, 10)
+    assert seen["told:Completed"] and seen["told:Promoted"], seen
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("lane", [PAIR, SCALED, SHIFT], ids=["pair", "scaled", "shift"])
+@pytest.mark.parametrize("lane", [PAIR, SCALED, SHIFT, COMPANIONS_LANE], ids=["pair", "scaled", "shift", "companions"])
 def test_many_walks_of_pairs_come_to_legal_ends(lane: Lane) -> None:
     seen: Counter[str] = Counter()
     for number in range(4):

@@ -224,7 +224,7 @@ def wander(lane: Lane, walks: int, acts: int, number: int | None = None) -> Coun
 
 @pytest.mark.timeout(300)
 def test_a_walk_breaks_no_promise_and_comes_to_a_legal_end() -> None:
-    seen = wander(CORE, 15, 10)
+    seen = wander(CORE, 10, 10)
     assert seen["told:Completed"] and seen["state:Promoting"] and seen["deleted:controllerrevisions"]
 
 
@@ -236,13 +236,13 @@ def test_a_walk_of_the_whole_controller_comes_to_a_legal_end_whatever_happens_be
 
 @pytest.mark.timeout(300)
 def test_a_walk_whose_versions_are_judged_by_their_model_servers_comes_to_a_legal_end() -> None:
-    seen = wander(GATED, 6, 10)
+    seen = wander(GATED, 4, 10)
     assert seen["told:Completed"] and seen["told:GatePassed"] and seen["state:Analyzing"], seen
 
 
 @pytest.mark.timeout(300)
 def test_a_walk_whose_rollout_is_scaled_comes_to_a_legal_end() -> None:
-    seen = wander(SCALED_ROLLOUT, 6, 10)
+    seen = wander(SCALED_ROLLOUT, 4, 10)
     assert seen["told:Completed"] and seen["told:Scaled"], seen
 
 

@@ -54,6 +54,8 @@ PLACE: dict[Reason, Name] = {
     Reason.ACTIVE_SIDE_UNKNOWN: Name.ROLLOUT,
     Reason.WORKLOAD_NOT_FOUND: Name.WORKLOAD,
     Reason.COUNTERPART_MISSING: Name.WORKLOAD,
+    Reason.COMPANION_MISSING: Name.WORKLOAD,
+    Reason.VERSION_INCOMPLETE: Name.WORKLOAD,
     Reason.ACTIVE_SIDE_EDITED: Name.WORKLOAD,
     Reason.REPLICAS_APPLIED: Name.WORKLOAD,
     Reason.WORKLOAD_OWNED: Name.WORKLOAD,
@@ -215,9 +217,11 @@ class Case:
 
     @property
     def _scaling(self) -> tuple[Write, ...]:
-        """The number of groups that a controller would write now."""
+        """The numbers of groups that a controller would write now, those of companions among them."""
         scaled = replicas.scale(self.d) if cannot_manage(self.d) is None else None
-        return tuple(each.write for each in scaled.best_effort) if scaled is not None else ()
+        own = tuple(each.write for each in scaled.best_effort) if scaled is not None else ()
+        beside = {each.name for each in self.d.o.companions}
+        return (*own, *(each.write for each in self._decision.best_effort if each.write.name in beside))
 
     @property
     def undone(self) -> frozenset[PendingWrite]:
@@ -264,7 +268,10 @@ class Case:
         """Which side of a pair this LWS is, in words; "" of another Rollout, and while it is not known."""
         if not self.d.paired or self.facts.observation.undecided:
             return ""
-        return "the active side" if name == self.d.name else "the inactive side"
+        beside = next((each for each in self.d.o.companions if name in (each.name, each.other_name)), None)
+        if beside is None:
+            return "the active side" if name == self.d.name else "the inactive side"
+        return "of the active side" if name == beside.name else "of the inactive side"
 
     def kubectl(self, words: str) -> str:
         return f"kubectl {words}" + ("" if self.namespace == "default" else f" -n {self.namespace}")

@@ -6,8 +6,11 @@ the progress deadline has passed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rollout_lws.api import StepRecord, StepState, SummaryState
 from rollout_lws.capacity.batches import Batch, batch
+from rollout_lws.rollout.companions import lacking, tolerated_of_companions, with_companions
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates.base import PASSED, Answer, CurrentStep, Failed, Gate, Waiting, aborts
 from rollout_lws.rollout.groups.crash_loops import churning, quiet_at
@@ -29,24 +32,25 @@ from rollout_lws.workload.revisions import target_revision
 WHEN_READY = "it goes on when its groups become ready"
 
 
-def step_batch(d: Draft) -> Batch:
-    """The state of the current step's groups."""
+def step_batch(d: Draft, worn: Collection[tuple[str, str]] = ()) -> Batch:
+    """The state of the current step's groups; those that are ``worn``, by workload and index, do not count."""
     # A plan shortened while paused applies only after resuming.
     index = max(1, min(d.sub.current_step_index, len(d.strategy.steps)))
     wanted = d.wanted(index)
-    return batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+    place = d.home.name if d.home is not None else ""
+    whole = [group for group in d.new_groups if (place, group.index) not in worn]
+    judged = batch(whole, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+    return with_companions(d, judged, worn)
 
 
 def _judge(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
-    d = _best_ready(d, step.batch)
+    d = _best_ready(d)
     return (d, PASSED) if step.batch.enough and step.scaled.done else _loads(d, step)
 
 
-def _best_ready(d: Draft, judged: Batch) -> Draft:
-    step = d.status.step or StepRecord(started_at=d.now)
-    if judged.ready > (step.best_ready or 0):
-        d = d.set_step(best_ready=judged.ready, best_ready_at=d.now)
-    return d
+def _best_ready(d: Draft) -> Draft:
+    step, ready = d.status.step or StepRecord(started_at=d.now), d.ready_of_all
+    return d.set_step(best_ready=ready, best_ready_at=d.now) if ready > (step.best_ready or 0) else d
 
 
 def _loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
@@ -76,14 +80,17 @@ def _loads(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:
 
 def _failure(d: Draft, step: CurrentStep, capacity: CapacityWait | None) -> Failed | None:
     """Why the step makes no progress; None if it may."""
-    tolerated = step.batch.tolerated
     worn = churning(d)
-    if len(worn) > tolerated:
-        way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
-        return Failed(Reason.CHURN, next(iter(worn.values())), way_on)
-    lost = given_up(d, d.home, target_revision(d.home) if d.home is not None else "")
-    if len(lost) > tolerated:
-        return Failed(Reason.DEADLINE, next(iter(lost.values())), WHEN_READY)
+    for facts, tolerated in ((d.home, step.batch.tolerated), *tolerated_of_companions(d, step.batch.wanted)):
+        if facts is None:
+            continue
+        broken = [message for (workload, _), message in worn.items() if workload == facts.name]
+        if len(broken) > tolerated:
+            way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
+            return Failed(Reason.CHURN, broken[0], way_on)
+        lost = given_up(d, facts, target_revision(facts))
+        if len(lost) > tolerated:
+            return Failed(Reason.DEADLINE, next(iter(lost.values())), WHEN_READY)
     used_up = worn_out(d)
     if used_up:
         return Failed(Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}")
@@ -97,16 +104,14 @@ def ready_of(d: Draft, judged: Batch) -> str:
         return f"{judged.ready} groups of the new version ready, and {judged.wanted} asked for"
     if judged.ready > judged.wanted:
         return f"{judged.ready - judged.wanted} groups of the new version go: the step asks for {judged.wanted}"
-    return f"{judged.ready} of {judged.wanted} groups of the new version ready"
+    others = lacking(d, judged.wanted)
+    return f"{judged.ready} of {judged.wanted} groups of the new version ready" + (f", {others}" if others else "")
 
 
 def ready_without_restarting(d: Draft, judged: Batch) -> bool:
     """True if the step's batch is ready even without the groups that keep restarting."""
     worn = churning(d)
-    if not worn:
-        return judged.enough
-    whole = [group for group in d.new_groups if group.index not in worn]
-    return batch(whole, judged.wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+    return step_batch(d, worn).enough if worn else judged.enough
 
 
 def _judge_crash_loops(d: Draft, step: CurrentStep) -> tuple[Draft, Answer]:

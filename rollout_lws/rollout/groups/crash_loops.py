@@ -18,6 +18,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import last_failure, lost_to_its_node, pods_of
+from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import shortened
 
 #: A group recreated so often within the window is broken.
@@ -29,12 +30,23 @@ WORDS_LIMIT = 300
 MOST_LEADERS = 50
 
 
-def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) -> Draft:
+def remember_leaders(
+    d: Draft, facts: Facts | None, revision: str, wanted: int, companions: Iterable[tuple[Facts, int]] = ()
+) -> Draft:
     """Records each leader of ``facts`` at ``revision`` among the groups below ``wanted``, with its containers' last
-    failure. A terminating leader is not recorded: it may have been lost with another pod.
+    failure, and those of ``companions`` at their newest revision. A terminating leader is not recorded: it may have
+    been lost with another pod.
     """
     if facts is None:
         return d
+    kept = _remembered(d, facts, revision, wanted)
+    for each, number in companions:
+        kept += _remembered(d, each, target_revision(each), number)
+    # The oldest stay: with more groups than that, leaders would evict each other's records for ever.
+    return d.set(restarts=tuple(kept[:MOST_LEADERS]))
+
+
+def _remembered(d: Draft, facts: Facts, revision: str, wanted: int) -> list[RestartRecord]:
     workload = facts.name
     standing = [each for each in groups(facts) if each.revision == revision and 0 <= each.ordinal < wanted]
     lost = {each.uid for each in standing if lost_to_its_node(facts, each)}
@@ -50,9 +62,7 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
         for each in standing
         if each.uid not in filed and not (each.terminating and _lacks_pods(facts, each))
     ]
-    kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
-    # The oldest stay: with more groups than that, leaders would evict each other's records for ever.
-    return d.set(restarts=tuple(kept[:MOST_LEADERS]))
+    return [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
 
 
 def _failed(facts: Facts, group: Group) -> dict[str, str]:
@@ -84,11 +94,11 @@ def _without_forgotten(d: Draft, records: list[RestartRecord], alive: set[str]) 
     return reversed(kept)
 
 
-def churning(d: Draft) -> dict[str, str]:
-    """Recorded groups that keep restarting, by index, each with a message; the most frequent first."""
+def churning(d: Draft) -> dict[tuple[str, str], str]:
+    """Recorded groups that keep restarting, by workload and index, each with a message; the most frequent first."""
     found = {group: rebuilt for group, rebuilt in _rebuilt(d).items() if len(rebuilt) >= CHURN_LIMIT}
     often = sorted(found, key=lambda group: -len(found[group]))
-    return {group: _sentence(d, group, len(found[group])) for group in often}
+    return {group: _sentence(d, *group, len(found[group])) for group in often}
 
 
 def await_quiet(d: Draft) -> Draft:
@@ -106,19 +116,19 @@ def _quiet_moments(d: Draft) -> list[datetime]:
     return [_moment(d, each[-CHURN_LIMIT]) for each in _rebuilt(d).values() if len(each) >= CHURN_LIMIT]
 
 
-def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:
+def _rebuilt(d: Draft) -> dict[tuple[str, str], list[RestartRecord]]:
     """The leaders of each group that recently replaced another one, oldest first."""
-    first: set[str] = set()
-    found: dict[str, list[RestartRecord]] = {}
+    first: set[tuple[str, str]] = set()
+    found: dict[tuple[str, str], list[RestartRecord]] = {}
     for record in d.status.restarts:
-        if record.group in first and _in_window(d, record):
-            found.setdefault(record.group, []).append(record)
-        first.add(record.group)
+        group = record.workload, record.group
+        if group in first and _in_window(d, record):
+            found.setdefault(group, []).append(record)
+        first.add(group)
     return found
 
 
-def _sentence(d: Draft, group: str, count: int) -> str:
-    workload = next(record.workload for record in d.status.restarts if record.group == group)
+def _sentence(d: Draft, workload: str, group: str, count: int) -> str:
     why = words_of(d, group, workload)
     # The first ones are all on record; later ones are recorded only now and then.
     times = f"{count} times" if count == CHURN_LIMIT else f"at least {count} times"

@@ -39,7 +39,7 @@ def forgive(d: Draft) -> Draft:
 def _record(d: Draft, workloads: Iterable[Workload | None]) -> Draft:
     """Records these, newest last, in place of records of deleted groups: the status has limited room."""
     standing = {each.metadata.uid for each in _queued(d)}
-    listed = all(facts.listing is Listing.DONE for facts in _sides(d))
+    listed = all(facts.listing is Listing.DONE for facts in d.o.workloads)
     known = {uid: count for uid, count in evicted_before(d).items() if uid in standing or not listed}
     for workload in workloads:
         if workload is not None:
@@ -52,12 +52,8 @@ def _record(d: Draft, workloads: Iterable[Workload | None]) -> Draft:
     return d
 
 
-def _sides(d: Draft) -> tuple[Facts, ...]:
-    return tuple(facts for facts in (d.o.stable, d.o.canary) if facts is not None)
-
-
 def _queued(d: Draft) -> Iterator[Workload]:
-    return (each for facts in _sides(d) for each in facts.queued)
+    return (each for facts in d.o.workloads for each in facts.queued)
 
 
 def given_up(d: Draft, facts: Facts | None, revision: str) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TypeAlias
 
 from rollout_lws.api import ConditionType, NotReadyGroup, StepRecord, SummaryState
@@ -14,6 +16,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.state import Promoting, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
+from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import CAPACITY_REASONS, LOADING, QUOTA_REASONS, Trouble, shortened, troubles
 
 #: Verdicts under which a deadline's clock runs: pauses, approvals, waits for capacity and refusals do not count.
@@ -46,6 +49,8 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
     stable, promotes = d.status.stable, isinstance(d.state, Promoting)
     if d.paired and isinstance(d.state, RollingBack) and d.o.stable is not None and stable is not None:
         return _troubles(d, d.o.stable, stable.revision)
+    if d.o.companions and d.home is not None:
+        return _of_all(d, d.home, d.new_revision, (each.canary for each in d.o.companions))
     if d.status.finalising is not None and not d.paired and d.o.stable is not None and stable is not None:
         found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
         if found or not promotes or not d.capacity.full_set:
@@ -57,6 +62,12 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
 def _troubles(d: Draft, facts: Facts, revision: str) -> tuple[Trouble, ...]:
     found = troubles(facts, revision, d.now, d.minimum, evicted_before(d))
     return tuple(_after_failure(d, each) for each in found)
+
+
+def _of_all(d: Draft, facts: Facts, revision: str, companions: Iterable[Facts | None]) -> tuple[Trouble, ...]:
+    """Those of a workload's groups and of companions' groups, worst first."""
+    further = (_troubles(d, each, target_revision(each)) for each in companions if each is not None)
+    return tuple(sorted(chain(_troubles(d, facts, revision), *further), key=lambda each: -each.severity))
 
 
 def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
@@ -85,8 +96,8 @@ def await_capacity(d: Draft) -> Draft:
     """Wakes when ``waits_for_capacity`` may change by time alone: a StatefulSet that cannot create its pods does not
     report its last change as observed either.
     """
-    for facts in (d.o.stable, d.o.canary):
-        d = d.wake(judged_at(facts, d.now) if facts is not None else None)
+    for facts in d.o.workloads:
+        d = d.wake(judged_at(facts, d.now))
     return d
 
 
@@ -154,7 +165,9 @@ def _begun(d: Draft, step: StepRecord) -> datetime:
 
 def deadline_seconds(d: Draft) -> float:
     """Seconds without progress after which a step is reported as failed."""
-    return d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+    versions = (d.version, *(each.edited.workload.version for each in d.o.companions if each.edited is not None))
+    longest = max(each.progress_deadline_seconds for each in versions)
+    return d.o.rollout.spec.strategy.progress_deadline_seconds or longest
 
 
 def further_ready(d: Draft, ready: int) -> Draft:
@@ -175,9 +188,9 @@ def _counted(d: Draft) -> bool:
     return last is None or last.condition == ConditionType.READY or last.reason in COUNTED | _WAITS
 
 
-def name_troubles(d: Draft, facts: Facts | None, revision: str) -> Draft:
-    """Sets the status's groups that are not ready, worst first."""
-    found = _troubles(d, facts, revision) if facts is not None else ()
+def name_troubles(d: Draft, facts: Facts | None, revision: str, companions: Iterable[Facts | None] = ()) -> Draft:
+    """Sets the status's groups that are not ready, worst first; of ``companions`` those of the newest revision."""
+    found = _of_all(d, facts, revision, companions) if facts is not None else ()
     return d.set(not_ready_groups=tuple(not_ready_group(each) for each in found[:NAMED_GROUPS]))
 
 

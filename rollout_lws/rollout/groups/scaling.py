@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from rollout_lws.api import batch_releases
 from rollout_lws.api.base import tallied
@@ -10,11 +11,13 @@ from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
+from rollout_lws.rollout.companions import wanted_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import words_of
 from rollout_lws.rollout.groups.evictions import record_updated
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.state import Promoting, RollingBack
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import hold
 from rollout_lws.workload.revisions import is_empty
@@ -23,10 +26,12 @@ from rollout_lws.workload.revisions import is_empty
 WINDOWS_A_GROUP = 4
 
 
-def partition_update(d: Draft, *, emptied: bool = False) -> PartitionUpdate:
-    """The stable LWS's regular groups; ``emptied``: no request reaches those that are about to go."""
+def partition_update(d: Draft, *, emptied: bool = False, of: Facts | None = None) -> PartitionUpdate:
+    """The regular groups of the stable LWS, or ``of`` another one; ``emptied``: no request reaches those that are about
+    to go.
+    """
     beside = sum(group.ready(d.now, d.minimum) for group in d.capacity.beside(d.new_groups, d.replicas))
-    return PartitionUpdate(d.stable, d.keys, d.uid, d.now, beside, d.capacity, d.minimum, emptied)
+    return PartitionUpdate(of or d.stable, d.keys, d.uid, d.now, beside, d.capacity, d.minimum, emptied)
 
 
 def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> CapacityResult:
@@ -42,25 +47,33 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
     waits = unlisted.message if unlisted is not None else waits
     resource = batch_releases(d.keys.group)
     stable, canary, patch = d.status.stable, d.o.canary, d.strategy.metadata_patch
-    result = d.capacity.scale(
-        Scaling(
-            wanted=wanted,
-            own=partition_update(d, emptied=emptied),
-            new=d.new_groups,
-            stable_revision=stable.revision if stable is not None else None,
-            new_revision=d.sub.new_revision,
-            may_open=not (waits or worn(d)),
-            waits=waits,
-            canary=canary,
-            remains=d.o.remains,
-            owner=owner_reference(record, resource.kind, resource.api_version) if record is not None else {},
-            metadata_patch=patch.to_json_dict() if patch else None,
-            empty=canary is not None and is_empty(canary),
-            hold=hold(canary.workload, d.keys, d.uid, counted=True) if canary is not None and d.paired else None,
-        )
+    asked = Scaling(
+        wanted=wanted,
+        own=partition_update(d, emptied=emptied),
+        new=d.new_groups,
+        stable_revision=stable.revision if stable is not None else None,
+        new_revision=d.sub.new_revision,
+        may_open=not (waits or worn(d)),
+        waits=waits,
+        canary=canary,
+        remains=d.o.remains,
+        owner=owner_reference(record, resource.kind, resource.api_version) if record is not None else {},
+        metadata_patch=patch.to_json_dict() if patch else None,
+        **_place(d, canary),
     )
+    result = d.capacity.scale(asked)
+    for each in d.o.companions:
+        further = replace(asked, wanted=wanted_of(d, each, wanted), canary=each.canary, **_place(d, each.canary))
+        result = result.with_further(d.capacity.scale(further))
     moments = (result.wake_at, unlisted.until if unlisted is not None else None)
     return replace(result, wake_at=min(filter(None, moments), default=None))
+
+
+def _place(d: Draft, canary: Facts | None) -> dict[str, Any]:
+    """What ``Scaling`` has to know of the LWS in which groups of the new version come."""
+    empty = canary is not None and is_empty(canary)
+    held = hold(canary.workload, d.keys, d.uid, counted=True) if canary is not None and d.paired else None
+    return {"empty": empty, "hold": held}
 
 
 def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:

@@ -14,7 +14,7 @@ def explaining_kinds(d: Draft) -> tuple[Resource, ...]:
     """Events while a StatefulSet of a release lacks pods; Kueue's Workloads as ``needs_workloads`` says, and its
     AdmissionChecks if one of those names any.
     """
-    sides = [facts for facts in (d.o.stable, d.o.canary) if facts is not None]
+    sides = d.o.workloads
     kinds: list[Resource] = []
     if d.status.phase == Phase.PROGRESSING and any(_lacks_pods(facts) for facts in sides):
         kinds.append(CORE_EVENTS)
@@ -36,9 +36,11 @@ def needs_workloads(d: Draft) -> bool:
     """True if a decision depends on Kueue's Workloads: Kueue gates a pod, was found to dispatch the groups, or queues
     an LWS that is being released, or that a release or an adoption is about to touch.
     """
-    gated = any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
+    gated = any(map(_gated_by_kueue, d.o.workloads))
     return (
-        was_dispatched(d) or gated or (d.o.stable is not None and bool(queue_of(d.stable.workload)) and _is_touched(d))
+        was_dispatched(d)
+        or gated
+        or (d.o.stable is not None and any(queue_of(each.workload) for each in d.o.workloads) and _is_touched(d))
     )
 
 
@@ -46,7 +48,7 @@ def names_checks(d: Draft) -> bool:
     """True if a Workload of the release's own LWSs names an AdmissionCheck. Only then are the checks listed and
     awaited: other Workloads of the namespace do not concern this release.
     """
-    return any(each.checks for facts in (d.o.stable, d.o.canary) if facts is not None for each in facts.queued)
+    return any(each.checks for facts in d.o.workloads for each in facts.queued)
 
 
 def workloads_pending(d: Draft) -> bool:

@@ -22,6 +22,7 @@ from rollout_lws.api import (
     SummaryState,
 )
 from rollout_lws.api.base import with_fields
+from rollout_lws.rollout.companions import request_start
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.gates.records import current, end_of
@@ -230,7 +231,7 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
 def _wanted_again(d: Draft) -> Draft:
     """Has the version of the template released, whatever came of it before."""
     d = d.set(aborted=None, phase=Phase.HEALTHY)
-    return d.set(start_requested=True) if d.paired else d
+    return request_start(d) if d.paired else d
 
 
 def _start(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:

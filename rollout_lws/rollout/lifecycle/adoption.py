@@ -34,7 +34,7 @@ from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.routing import orphaned_annotations, route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
-from rollout_lws.targets.version import Version
+from rollout_lws.targets.version import Version, version_together
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
@@ -100,35 +100,55 @@ def running_version(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:
     """The version that all groups of the stable LWS run, and its revision; None, with a verdict, if they run several,
     or that is not known yet.
     """
-    lws = d.stable.workload
-    if not observed(d.stable):
-        return waits_for_lws(d, SummaryState.ADOPTING, d.stable), None
+    return _running(d, d.stable, d.stable.workload.version if d.paired else d.version)
+
+
+def running_together(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:
+    """The same of a pair's active side: the version that its workloads run together, and the first one's revision."""
+    d, running = running_version(d)
+    if running is None:
+        return d, None
+    others: list[Version] = []
+    for each in d.o.companions:
+        if each.stable is None:
+            raise LookupError(f"{each.name} does not exist")
+        d, own = _running(d, each.stable, each.stable.workload.version)
+        if own is None:
+            return d, None
+        others.append(own[0])
+    return d, (version_together(running[0], others), running[1])
+
+
+def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple[Version, str] | None]:
+    lws = facts.workload
+    if not observed(facts):
+        return waits_for_lws(d, SummaryState.ADOPTING, facts), None
     if lws.replicas == 0:
-        if not is_empty(d.stable):
-            return waits_for_empty(d, SummaryState.ADOPTING), None
-        return d, (d.own_version, target_revision(d.stable))
-    current = current_revision(d.stable)
-    mixed = not _has_one_version(d)
+        if not is_empty(facts):
+            return waits_for_empty(d, SummaryState.ADOPTING, facts), None
+        return d, (own_version, target_revision(facts))
+    current = current_revision(facts)
+    mixed = bool(leaders_revisions(facts) - {current})
     held = lws.strategy.partition >= HOLD and hold_record(lws, d.keys) is not None
-    if not mixed and set_is_settled(d.stable):
-        return d, (d.own_version, current)
+    if not mixed and set_is_settled(facts):
+        return d, (own_version, current)
     if not mixed and held:
-        own = lws_revision(d.stable, current)
+        own = lws_revision(facts, current)
         version = recorded_version(own) if own else None
         if version is not None:
             return d, (version, current)
         told = (
-            f"{d.called} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
+            f"{facts.called} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
             f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll"
         )
         return d.stalled(Reason.REVISION_MISSING, told), None
     if lws.strategy.partition > 0:
         told = (
-            f"{d.called} runs several versions because of its partition {lws.strategy.partition}: set it to 0 to let"
-            f" the new version roll, or restore the old template; the {d.kind} is adopted once it has one version"
+            f"{facts.called} runs several versions because of its partition {lws.strategy.partition}: set it to 0 to"
+            f" let the new version roll, or restore the old template; the {d.kind} is adopted once it has one version"
         )
         return d.stalled(Reason.PARTITION_IN_USE, told), None
-    told = f"waiting until {d.called} has finished its own rolling update"
+    told = f"waiting until {facts.called} has finished its own rolling update"
     return d.reconciling(Reason.NATIVE_ROLLOUT, SummaryState.ADOPTING, told), None
 
 
@@ -136,12 +156,13 @@ def _has_one_version(d: Draft) -> bool:
     return not leaders_revisions(d.stable) - {current_revision(d.stable)}
 
 
-def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
-    """Gives the verdict while the groups of an LWS scaled to zero are terminating."""
+def waits_for_empty(d: Draft, state: SummaryState, waited: Facts | None = None) -> Draft:
+    """Gives the verdict while the groups of an LWS scaled to zero, by default the stable one, are terminating."""
+    called = waited.called if waited is not None else d.called
     return d.reconciling(
         Reason.SCALING_TO_ZERO,
         state,
-        f"{d.called} has 0 groups: waiting until its controller has acted on that, and the last is gone",
+        f"{called} has 0 groups: waiting until its controller has acted on that, and the last is gone",
     )
 
 

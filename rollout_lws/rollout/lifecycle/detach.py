@@ -55,8 +55,12 @@ def leave(d: Draft, ending: Ending) -> Draft:
             # A promotion that is finished first may be paused, or wait for a gate: what ends that is still answered.
             d = actions.act(d)
         d = finalize.run(d)
+        lacks = sides.only_new_serves_whole(d)
+        if lacks and _is_in_vain(d):
+            return _leave_both(d, ending, lacks)
         if d.paired and isinstance(d.state, RollingBack) and _is_in_vain(d):
-            return _leave_both(d, ending)
+            why = f"{d.name} has {d.stable.workload.replicas} of {d.replicas} groups, which do not become ready"
+            return _leave_both(d, ending, why)
         if _waits_in_vain(d):
             d = _leave_as_it_is(d, ending)
         if d.status.finalising is not None:
@@ -87,7 +91,7 @@ def leave(d: Draft, ending: Ending) -> Draft:
     d, given_back = autoscalers.restore(d)
     if not given_back:
         return _leaving(d, ending, autoscalers.waits_for(d))
-    for each in (d.o.stable, d.o.canary if d.scales_sides else None):
+    for each in d.o.workloads if d.scales_sides else (d.o.stable,):
         d = _give_back(d, each) if each is not None else d
     return _gone(d, ending)
 
@@ -107,17 +111,12 @@ def _is_in_vain(d: Draft) -> bool:
     return told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
 
 
-def _leave_both(d: Draft, ending: Ending) -> Draft:
-    """Leaves both sides of a pair as they are, with the requests that each has: too few groups of the active one are
-    ready to carry all.
-    """
-    told = (
-        f"the Rollout has left {d.name} and {d.other_name} as they are, with the weights in the route: {d.name} has"
-        f" {d.stable.workload.replicas} of {d.replicas} groups, which do not become ready"
-    )
+def _leave_both(d: Draft, ending: Ending, why: str) -> Draft:
+    """Leaves both sides of a pair as they are, with the requests that each has: the active one cannot carry all."""
+    told = f"the Rollout has left {d.name} and {d.other_name} as they are, with the weights in the route: {why}"
     d = halt(d.but(writes=())).event(EventReason.DETACHED, told, warning=True)
-    for each in (d.o.stable, d.o.canary):
-        d = _give_back(d, each) if each is not None else d
+    for each in d.o.workloads:
+        d = _give_back(d, each)
     return _gone(d, ending)
 
 
@@ -228,6 +227,10 @@ def _gone(d: Draft, ending: Ending) -> Draft:
         stable=None,
         active=None,
         inactive_hash=None,
+        complete=None,
+        companion_resets=(),
+        arriving=None,
+        companions=(),
         start_requested=None,
         finalising=None,
         capacity=None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rollout_lws.api import FinalisingStep, StableRecord, SummaryState
+from rollout_lws.rollout.companions import lacking, left_behind, missing_from_inactive, places, record_complete
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.gates.base import Failed, aborts
@@ -60,8 +61,9 @@ def no_release(d: Draft) -> str:
     """Why a pair's release cannot go on; "" if it can."""
     if not d.paired:
         return ""
-    if d.o.canary is None:
-        return f"{d.kind} {d.other_name} was deleted"
+    lacks = missing_from_inactive(d)
+    if lacks:
+        return f"{d.kind} {' and '.join(lacks)} was deleted"
     return "" if d.pending or d.asks_for_stable else f"no version of {d.other_name} is to be released"
 
 
@@ -128,8 +130,8 @@ def _grows(d: Draft) -> tuple[Draft, _Growth]:
         return halt(d), _Growth()
     if not d.scales_sides or canary is None:
         return d, _Growth()
-    d = remember_leaders(d, canary, d.new_revision, d.replicas)
-    d = further_ready(d, d.canary_ready)
+    d = remember_leaders(d, canary, d.new_revision, d.replicas, places(d, d.replicas))
+    d = further_ready(d, d.ready_of_all)
     routed = None
     if d.capacity.shifts:
         d, routed = route.route(d, len(d.strategy.steps))
@@ -139,7 +141,9 @@ def _grows(d: Draft) -> tuple[Draft, _Growth]:
     d = d.take(result)
     if (result.done or d.capacity.shifts) and (has_all or d.canary_ready >= groups_for_all(d)):
         return d, _Growth(routed=routed)
-    ready = f"{d.canary_ready} of {d.replicas} groups of {canary.name} ready{loading_words(d)}"
+    others = lacking(d, d.replicas)
+    ready = f"{d.ready_among(d.canary_groups)} of {d.replicas} groups of {canary.name} ready"
+    ready += (f", {others}" if others else "") + loading_words(d)
     return d, _Growth(result.message or ready, routed, result.preparing and d.capacity.shifts)
 
 
@@ -178,14 +182,18 @@ def _became_stable(d: Draft) -> Draft:
     workload, revision = d.stable.workload, target_revision(d.stable)
     before = d.status.stable
     record = StableRecord(
-        template_hash=workload.version.template_hash, revision=revision, workload_uid=workload.metadata.uid
+        template_hash=d.own_version.template_hash,
+        revision=revision,
+        workload_uid=workload.metadata.uid,
     )
     # A version that was applied to the other side meanwhile is not on record, so that its release begins; unless it
     # was held there, and told so.
     inactive = before.template_hash if before is not None else None
     if d.scales_sides and d.o.canary is not None:
-        inactive = d.o.canary.workload.version.template_hash
+        inactive = left_behind(d, inactive or "")
     d = d.set(stable=record, active=d.name, inactive_hash=inactive)
-    d = store_version(d, workload.version, revision)
+    # What is applied to it meanwhile may have come to some of its workloads only.
+    d = record_complete(d, before.template_hash) if before is not None else d
+    d = store_version(d, d.own_version, revision)
     d = d.set_sub(new_revision=revision, stable_revision=revision).enter(CleaningUp(Ending.SUCCESS))
     return d.event(EventReason.PROMOTED, f"{d.called} at revision {revision} has all requests and is the active side")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.companions import inactive_workloads, record_complete
 from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
@@ -184,8 +185,9 @@ def start(d: Draft) -> Draft:
         "",
         d.version.template_hash,
     )
-    d = d.confirm_leader_set("the revision that is released")
-    d = store_version(d, d.version, revision)
+    for facts in inactive_workloads(d) if d.paired else (d.stable,):
+        d = d.confirm_leader_set("the revision that is released", facts)
+    d = record_complete(store_version(d, d.version, revision)).set(arriving=None)
     d = judged(d)
     d = d.set(
         phase=Phase.PROGRESSING,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import Phase, SummaryState
+from rollout_lws.rollout.companions import active_workloads
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.history import record_stable
@@ -10,7 +11,7 @@ from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty
 from rollout_lws.rollout.reasons import Ending, EventReason
 from rollout_lws.rollout.state import CleaningUp
-from rollout_lws.targets.version import Version
+from rollout_lws.targets.version import Version, hashes_of, with_first
 from rollout_lws.workload.hold import HOLD, is_held, standing_surge
 from rollout_lws.workload.revisions import (
     current_revision,
@@ -24,9 +25,11 @@ from rollout_lws.workload.trouble import troubles
 
 
 def follows_template(d: Draft) -> bool:
-    """True if every group of [0, R) runs the version of the LWS's template and is ready."""
-    return (
-        d.stable.workload.replicas > 0 and observed(d.stable) and partition_update(d).all_are(target_revision(d.stable))
+    """True if every group of [0, R) runs the version of the LWS's template and is ready; of a pair those of companions
+    as well.
+    """
+    return d.stable.workload.replicas > 0 and all(
+        observed(each) and partition_update(d, of=each).all_are(target_revision(each)) for each in active_workloads(d)
     )
 
 
@@ -100,7 +103,7 @@ def follow_revision(d: Draft) -> Draft:
     end, and no group could be rolled back.
     """
     stable, (runs, version) = d.status.stable, _what_runs(d)
-    if stable is None or version is None or version.template_hash != stable.template_hash:
+    if stable is None or version is None or version.template_hash != hashes_of(stable.template_hash)[0]:
         return d
     d = d.confirm_leader_set("the revision that stable is said to have now", d.stable)
     d = d.set(stable=stable.model_copy(update={"revision": runs}))
@@ -135,6 +138,7 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
     others = () if released else (target_revision(d.stable), d.sub.new_revision if d.on_record else "")
     if runs in others or not _is_closed(d):
         return d
+    version = with_first(stable.template_hash, version)
     d = record_stable(d, version, runs).set_sub(stable_revision=runs)
     if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
         d = d.set(aborted=None)

@@ -9,13 +9,24 @@ from __future__ import annotations
 from rollout_lws.api import Phase, StableRecord, StepState, SummaryState, TrafficRecord
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.companions import (
+    active_workloads,
+    await_complete,
+    edited_names,
+    inactive_workloads,
+    missing_from_active,
+    missing_from_inactive,
+    none_left,
+    record_complete,
+)
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version, stored_as
 from rollout_lws.rollout.lifecycle import handing_over, hold_enforcement, idle
-from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_version, waits_for_empty, waits_for_lws, write_hold
+from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_together, waits_for_empty, waits_for_lws, write_hold
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
+from rollout_lws.rollout.observation import Companion
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
@@ -26,7 +37,7 @@ from rollout_lws.rollout.routing.weights import does_without, recorded
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, RollingBack
 from rollout_lws.traffic.routers import pair_routers
 from rollout_lws.traffic.split import Split
-from rollout_lws.workload.revisions import is_empty, observed, target_revision
+from rollout_lws.workload.revisions import observed, target_revision
 
 
 def adopt(d: Draft) -> Draft:
@@ -40,8 +51,12 @@ def adopt(d: Draft) -> Draft:
         return _undecided(d)
     if _has_groups_unasked(d):
         return _both_have_groups(d)
-    if not observed(d.stable):
-        return waits_for_lws(d, SummaryState.ADOPTING, d.stable)
+    lacks = missing_from_active(d)
+    if lacks:
+        return companion_missing(d, lacks)
+    for each in active_workloads(d):
+        if not observed(each):
+            return waits_for_lws(d, SummaryState.ADOPTING, each)
     # What cannot be released is protected all the same.
     unfinished = is_unfinished(d) or _leaves_groups(d)
     d, rested = (d, DONE) if unfinished else sides.rest(d)
@@ -52,13 +67,16 @@ def adopt(d: Draft) -> Draft:
         return d.refuse(refusal)
     if not rested.done:
         return _not_rested(d, rested, SummaryState.ADOPTING)
-    version, revision = d.stable.workload.version, target_revision(d.stable)
+    version, revision = d.own_version, target_revision(d.stable)
     if d.scales_sides:
-        d, running = running_version(d)
+        d, running = running_together(d)
         if running is None:
             return d
         version, revision = running
-        d = write_hold(d.confirm_leader_set("the revision that is recorded as stable", d.stable), "a pair is in care")
+        for each in active_workloads(d):
+            d = d.confirm_leader_set("the revision that is recorded as stable", each)
+        # Companions are held from the next pass on, like everything that others have changed.
+        d = write_hold(d, "a pair is in care")
     if d.o.batch_release is not None:
         d = d.write(dismiss(d.o.batch_release, d.keys))
     workload, other = d.stable.workload, d.o.canary
@@ -70,20 +88,19 @@ def adopt(d: Draft) -> Draft:
         phase=Phase.HEALTHY,
         stable=StableRecord(template_hash=own, revision=revision, workload_uid=workload.metadata.uid),
         active=d.name,
-        # Of a workload that is made later any other version is a new one.
-        inactive_hash=(
-            d.status.inactive_hash if same else other.workload.version.template_hash if other is not None else own
-        ),
+        inactive_hash=d.status.inactive_hash if same else _known_at_adoption(d, own),
+        arriving=None,
         start_requested=None,
         traffic=None,
         aborted=d.status.aborted if same else None,
         paused=None,
         **AT_REST,
     )
+    d = d if same else record_complete(d)
     d = d.begin_sub(
         stable_revision=revision, new_revision=revision, next_step_index=-1, current_step_state=StepState.COMPLETED
     )
-    if other is None:
+    if other is None or missing_from_inactive(d):
         return _counterpart_missing(d.event(EventReason.ADOPTED, f"{d.called} is the active side of the pair"))
     if unfinished:
         return resume_rollback(d)
@@ -93,6 +110,15 @@ def adopt(d: Draft) -> Draft:
         note = f"{other.name} cannot serve any more, so that the release is over: {note}"
     d = d.event(EventReason.ADOPTED, note, warning=released_from is not None)
     return _tells(idle.rests(d), rested)
+
+
+def _known_at_adoption(d: Draft, own: str) -> str | None:
+    """The version of the inactive side that no release has to bring there. Of a workload that is made later any version
+    is a new one; of a side that lacks companions it is known once they are there.
+    """
+    if d.o.canary is None:
+        return own
+    return None if missing_from_inactive(d) else d.version.template_hash
 
 
 def _leaves_groups(d: Draft) -> bool:
@@ -184,7 +210,7 @@ def _has_groups_unasked(d: Draft) -> bool:
     if not d.scales_sides or other is None or sides.is_on_record(d) or d.keys.side in workload.metadata.labels:
         return False
     named = d.o.rollout.spec.active_side == d.name and workload.replicas > 0
-    return not named and bool(other.workload.replicas or other.leaders)
+    return not named and any(each.workload.replicas or each.leaders for each in inactive_workloads(d))
 
 
 def _both_have_groups(d: Draft) -> Draft:
@@ -206,13 +232,30 @@ def _both_have_groups(d: Draft) -> Draft:
 
 
 def _counterpart_missing(d: Draft) -> Draft:
-    d = d.set(start_requested=None)
+    d, lacks = d.set(start_requested=None), missing_from_inactive(d)
+    named = " and ".join(lacks)
     return d.stalled(
         Reason.COUNTERPART_MISSING,
-        f"{d.kind} {d.other_name} does not exist; {d.name} has all requests: create {d.other_name} to release a version"
-        " on it",
-        field=FieldRef("", d.kind, d.other_name),
+        f"{d.kind} {named} does not exist; {d.name} has all requests: create {named} to release a version on it",
+        field=FieldRef("", d.kind, lacks[0]),
     )
+
+
+def companion_missing(d: Draft, lacks: tuple[str, ...]) -> Draft:
+    """Gives the verdict while the active side lacks companions: everything stays as it is, whatever is on."""
+    named = " and ".join(lacks)
+    what = "is being deleted" if any(each.stable is not None for each in _of(d, lacks)) else "does not exist"
+    d = d if d.status.phase == Phase.PROGRESSING else d.set(phase=Phase.INITIAL)
+    return d.stalled(
+        Reason.COMPANION_MISSING,
+        f"{d.kind} {named} {what} in namespace {d.o.rollout.metadata.namespace}, and goes with {d.name}, which has the"
+        f" requests: create {named}, or take it out of spec.companions of a Rollout that is disabled",
+        field=FieldRef("spec.companions", d.kind, lacks[0]),
+    )
+
+
+def _of(d: Draft, names: tuple[str, ...]) -> tuple[Companion, ...]:
+    return tuple(each for each in d.o.companions if each.name in names)
 
 
 def _not_rested(d: Draft, rested: Routed, state: SummaryState) -> Draft:
@@ -247,16 +290,23 @@ def _judged(d: Draft, parked: Routed) -> Draft:
     """Judges the inactive side; gives a verdict unless it has just started a release. That waits until no group of an
     earlier version is asked for there.
     """
-    if d.o.canary is None:
+    if missing_from_inactive(d):
         return _counterpart_missing(d)
-    if not observed(d.edited):
-        return waits_for_lws(d, SummaryState.PREPARING, d.edited)
+    for each in inactive_workloads(d):
+        if not observed(each):
+            return waits_for_lws(d, SummaryState.PREPARING, each)
     aborted = d.status.aborted
     if aborted is not None and aborted.template_hash == d.version.template_hash and not d.asks_for_stable:
         d = idle.stays_aborted(idle.judged(d).set(phase=Phase.ABORTED)).adding(parked.message)
         return d.adding(edited_while_active(d))
     if not d.pending:
         return _nothing_pending(d).adding(parked.message)
+    d, incomplete = await_complete(d)
+    if not d.pending:
+        return _nothing_pending(d).adding(parked.message)
+    if incomplete is not None:
+        reason = Reason.VERSION_INCOMPLETE if incomplete.until is None else Reason.PREPARING
+        return d.reconciling(reason, SummaryState.PREPARING, incomplete.message).adding(parked.message)
     refusal = cannot_release(d)
     if refusal is not None:
         return idle.refuse(d, refusal).adding(parked.message)
@@ -265,7 +315,7 @@ def _judged(d: Draft, parked: Routed) -> Draft:
         return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
     if d.replicas == 0 and d.scales_sides and d.stable.workload.replicas:
         return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, f"{d.called} is scaled to 0 first")
-    if d.replicas == 0 and d.scales_sides and not is_empty(d.stable):
+    if d.replicas == 0 and d.scales_sides and not none_left(d):
         return waits_for_empty(d, SummaryState.PREPARING)
     if d.replicas == 0 and d.scales_sides:
         return sides.turn(d).reconciling(
@@ -289,8 +339,8 @@ def _judged(d: Draft, parked: Routed) -> Draft:
 
 def follow_active(d: Draft) -> Draft:
     """Records the version that the active side's owner has given it; it rolls by itself."""
-    stable, version = d.status.stable, d.stable.workload.version
-    if stable is None or not d.adopted or not observed(d.stable):
+    stable, version = d.status.stable, d.own_version
+    if stable is None or not d.adopted or not all(map(observed, active_workloads(d))):
         return d
     if d.scales_sides:
         return follow_held(d)
@@ -313,14 +363,15 @@ def _nothing_pending(d: Draft) -> Draft:
         phase=Phase.HEALTHY,
         start_requested=None,
         inactive_hash=d.status.inactive_hash or d.version.template_hash,
+        arriving=None,
         observed_workload_generation=d.edited.workload.metadata.generation,
     )
-    d = d.set_sub(stable_revision=d.stable_revision, new_revision=d.stable_revision)
+    d = record_complete(d.set_sub(stable_revision=d.stable_revision, new_revision=d.stable_revision))
     if d.hold is HoldState.RELEASED:
         return hold_enforcement.contested(d)
     edited = edited_while_active(d)
     if edited:
-        field = FieldRef(f"spec.{d.stable.workload.template}", d.kind, d.name)
+        field = FieldRef(f"spec.{d.stable.workload.template}", d.kind, edited_names(d)[0])
         return d.stalled(Reason.ACTIVE_SIDE_EDITED, edited, field=field)
     return idle.rests(drop_surplus(d)).adding(_not_released(d))
 

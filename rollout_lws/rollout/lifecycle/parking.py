@@ -6,22 +6,29 @@ The active one has its label before the other one loses its groups, and these go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
+from rollout_lws.api import HoldConflict, Phase
 from rollout_lws.api.base import with_fields
 from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout import write_conflicts
+from rollout_lws.rollout.autoscaling.autoscalers import scales_a_side
+from rollout_lws.rollout.companions import active_workloads, edited_names, inactive_workloads, none_left
+from rollout_lws.rollout.decision import BestEffort, ReleaseEvent
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.history import record_stable
 from rollout_lws.rollout.lifecycle import hold_enforcement, native_rollout
-from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.observation import Companion
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.group_drains import put_back_all
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.sides import ACTIVE, PARKED
-from rollout_lws.rollout.state import CleaningUp, RollingBack
+from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.hold import hold
+from rollout_lws.workload.hold import foreign_members, give_back, hold, hold_record, writer_of_strategy
 from rollout_lws.workload.revisions import is_empty, target_revision
 
 
@@ -31,11 +38,117 @@ def hold_sides(d: Draft) -> Draft:
     """
     if not d.scales_sides:
         return d
-    d, other = hold_enforcement.keep_hold(put_back(d)), d.o.canary
-    if other is None or not other.workload.replicas or not isinstance(d.state, RollingBack | CleaningUp):
+    d = hold_enforcement.keep_hold(put_back(d))
+    for each in d.o.companions:
+        d = _keep_companion(d, each)
+    ends = isinstance(d.state, RollingBack | CleaningUp)
+    for facts in inactive_workloads(d) if ends else ():
+        body = hold(facts.workload, d.keys, d.uid, counted=True) if facts.workload.replicas else None
+        if body is not None:
+            d = d.write((_patch(facts, body, "nothing starts until its requests have ended"),))
+    return d
+
+
+def _keep_companion(d: Draft, companion: Companion) -> Draft:
+    """Holds a companion that serves, and keeps its number of groups, whatever others write: without it the side's
+    version would change by itself.
+    """
+    facts = companion.stable
+    if facts is None or facts.workload.metadata.terminating:
         return d
-    body = hold(other.workload, d.keys, d.uid, counted=True)
-    return d.write((_patch(other, body, "nothing starts until its requests have ended"),)) if body is not None else d
+    lws = facts.workload
+    if lws.metadata.annotations.get(d.keys.release_hold) == "true":
+        body = give_back(lws, d.keys)
+        return d.write((_patch(facts, body, "hold released"),)) if body is not None else d
+    body = hold(lws, d.keys, d.uid, counted=True)
+    if body is None:
+        return _keep_number(d, companion, facts)
+    if hold_record(lws, d.keys) is not None and "partition" in foreign_members(lws, d.keys):
+        d = _file_reset(d, facts)
+        if write_conflicts.is_left(_resets(d, facts)):
+            return d.wake(_tried_again_at(d, facts))
+    return d.write((_patch(facts, body, "a companion of a pair is in care"),))
+
+
+def _file_reset(d: Draft, facts: Facts) -> Draft:
+    """Another client has reset the hold of a companion. It is put back at once, but not for ever from a tool that
+    answers each time, since each reset may restart a group.
+    """
+    name, current, manager = facts.name, facts.workload.version.template_hash, writer_of_strategy(facts.workload)
+    known = write_conflicts.on_file(_resets(d, facts), d.now)
+    fresh = HoldConflict(at=d.now, manager=manager, template_hash=current, workload=name)
+    if write_conflicts.is_left(known):
+        if known[-1].template_hash == current and _tried_again_at(d, facts) is not None:
+            return d
+        known = (*known[:-1], known[-1].model_copy(update={"put_back_at": d.now, "template_hash": current}))
+    elif write_conflicts.answers(known, d.now, current) >= write_conflicts.MOST_ANSWERS:
+        known = (*known, fresh)
+        told = f"{manager} resets the hold of {facts.called} each time that it is put back: it is left as it is for now"
+        d = d.event(EventReason.HOLD_CONFLICT, f"{told}; {hold_enforcement.ADVICE}", warning=True)
+    else:
+        known = (*known, fresh.model_copy(update={"put_back_at": d.now}))
+        told = f"{manager} reset the hold of {facts.called}; it was put back"
+        d = d.event(EventReason.HOLD_RESET, f"{told}: {hold_enforcement.ADVICE}", warning=True)
+    others = (each for each in d.status.companion_resets if each.workload != name)
+    return d.set(companion_resets=(*others, *known[-write_conflicts.MOST_OF_ONE :]))
+
+
+def _resets(d: Draft, facts: Facts) -> tuple[HoldConflict, ...]:
+    return tuple(each for each in d.status.companion_resets if each.workload == facts.name)
+
+
+def _tried_again_at(d: Draft, facts: Facts) -> datetime | None:
+    """When a hold that is left reset is put back; None if now."""
+    known = _resets(d, facts)
+    at = known[-1].at if known else None
+    return d.yet_to_come(at, write_conflicts.wait_seconds(known)) if at is not None else None
+
+
+def tell_resets(d: Draft) -> Draft:
+    """Tells whose resets of a companion's hold are left for now: a new version of it rolls by itself."""
+    for each in d.o.companions if d.scales_sides else ():
+        facts = each.stable
+        if facts is None or not write_conflicts.is_left(_resets(d, facts)):
+            continue
+        until = _tried_again_at(d, facts)
+        told = (
+            f"{_resets(d, facts)[-1].manager} resets the partition of {facts.called} each time that the hold is put"
+            f" back, so that a new version of it rolls by itself: {hold_enforcement.ADVICE}"
+        )
+        told += f"; it is put back at {until:%H:%M:%S} UTC" if until is not None else ""
+        d = d.adding(told) if d.status.phase == Phase.PROGRESSING else d.stalled(Reason.HOLD_CONFLICT, told)
+    return d
+
+
+def _keep_number(d: Draft, companion: Companion, facts: Facts) -> Draft:
+    """Gives a companion that serves the groups that the Rollout asks for. A release takes none away; when the other
+    side has all requests, they are about to go.
+    """
+    record, live = d.status.traffic, facts.workload.replicas
+    moved = record is not None and record.desired is not None and record.desired.weight == 100
+    number = d.companion_replicas(companion)
+    if d.status.phase == Phase.PROGRESSING:
+        number = max(number, live)
+    if number == live or scales_a_side(d) is not None or (moved and isinstance(d.state, Promoting)):
+        return d
+    if number == 0 and (d.stable.workload.replicas or d.status.phase == Phase.PROGRESSING):
+        # The workload that it goes with serves as long as it has groups.
+        return d
+    if live == 0 and (d.own_pending or not is_empty(facts)):
+        # Without groups the version of its template takes effect by itself, which has to be on record first.
+        return d
+    patch = Patch(
+        facts.workload.resource,
+        facts.workload.metadata.namespace,
+        facts.name,
+        {"spec": {"replicas": number}},
+        f"{d.companion_replicas(companion)} groups go with {d.replicas} of {d.name}",
+        facts.workload.metadata.resource_version if live == 0 else None,
+        uid=facts.workload.metadata.uid,
+        generation=facts.workload.metadata.generation,
+    )
+    note = f"spec.replicas of {facts.called} was set to {number} instead of {live}"
+    return d.write_if_possible((BestEffort(patch, ReleaseEvent(EventReason.SCALED.value, note)),))
 
 
 def put_back(d: Draft) -> Draft:
@@ -45,8 +158,8 @@ def put_back(d: Draft) -> Draft:
 
 def follow_held(d: Draft) -> Draft:
     """Records the version that the active side has by now without a release: it had no groups, or was not held."""
-    if d.own_pending and d.stable.workload.replicas == 0:
-        if not is_empty(d.stable):
+    if d.own_pending and all(each.workload.replicas == 0 for each in active_workloads(d)):
+        if not none_left(d):
             return d
         d = record_stable(d, d.own_version, target_revision(d.stable))
         known = d.status.scaling
@@ -73,9 +186,11 @@ def edited_while_active(d: Draft) -> str:
     """What to do with a version that the hold of the active side keeps from starting; "" without one."""
     if not (d.scales_sides and d.own_pending) or d.hold is HoldState.RELEASED:
         return ""
+    name, other = edited_names(d)
+    has = "has" if name == d.name else f"goes with {d.name}, which has"
     return (
-        f"{d.called} has all requests, and the version in its template waits: apply it to {d.other_name} to release it,"
-        f" and restore the template of {d.name}"
+        f"{d.kind} {name} {has} all requests, and the version in its template waits: apply it to {other} to release it,"
+        f" and restore the template of {name}"
     )
 
 
@@ -86,34 +201,41 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
     """
     if not d.scales_sides:
         return d, DONE
-    d, labelled = _label(d, d.stable, ACTIVE)
+    d, labelled = _label(d, active_workloads(d), ACTIVE)
     d = _forget_number(d)
-    other = d.o.canary
-    if other is None or not labelled.done:
+    others = inactive_workloads(d)
+    if not labelled.done:
         return d, labelled
-    if other.workload.replicas == 0:
-        return _label(d, other, PARKED)
+    standing = [each for each in others if each.workload.replicas]
+    if not standing:
+        return _label(d, others, PARKED)
+    called = " and ".join(each.called for each in standing)
     if d.o.rollout.spec.replicas == 0 == d.stable.workload.replicas:
-        return _scaled_to_zero(d, other, f"the Rollout is scaled to 0, and {other.called} with it")
+        return _scaled_to_zero(d, standing, f"the Rollout is scaled to 0, and {called} with it")
     if sides.only_new_serves(d):
-        why = f"no group of {d.name} is ready, so that {other.name} keeps its groups"
+        why = f"no group of {d.name} is ready, so that {called} keeps its groups"
         return d, Routed(False, why, refused=True)
+    whole = sides.only_new_serves_whole(d)
+    if whole:
+        return d, Routed(False, whole, refused=True)
     unreached = sides.still_serves(d, withdrawn=ends)
     if not unreached.done:
-        return d.wake(unreached.until), Routed(False, f"{other.name} keeps its groups: {unreached.message}")
-    # Without the label of a parked side they are of a release whose end had to leave them.
-    if not ends and other.workload.metadata.labels.get(d.keys.side) == PARKED:
-        note = f"{other.called} had {other.workload.replicas} groups without a release: it was scaled to 0"
-        d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
-    return _scaled_to_zero(d, other, f"{d.name} has all requests, and {other.called} is scaled to 0")
+        return d.wake(unreached.until), Routed(False, f"{called} keeps its groups: {unreached.message}")
+    for each in standing:
+        # Without the label of a parked side they are of a release whose end had to leave them.
+        if not ends and each.workload.metadata.labels.get(d.keys.side) == PARKED:
+            note = f"{each.called} had {each.workload.replicas} groups without a release: it was scaled to 0"
+            d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
+    return _scaled_to_zero(d, standing, f"{d.name} has all requests, and {called} is scaled to 0")
 
 
-def _scaled_to_zero(d: Draft, facts: Facts, told: str) -> tuple[Draft, Routed]:
-    metadata: dict[str, object] = {"labels": {d.keys.side: PARKED}}
-    if d.keys.replicas in facts.workload.metadata.annotations:
-        metadata["annotations"] = {d.keys.replicas: None}
-    body = {"metadata": metadata, "spec": {"replicas": 0}}
-    return d.write((_patch(facts, body, told),)), Routed(False, told)
+def _scaled_to_zero(d: Draft, standing: Iterable[Facts], told: str) -> tuple[Draft, Routed]:
+    for facts in standing:
+        metadata: dict[str, object] = {"labels": {d.keys.side: PARKED}}
+        if d.keys.replicas in facts.workload.metadata.annotations:
+            metadata["annotations"] = {d.keys.replicas: None}
+        d = d.write((_patch(facts, {"metadata": metadata, "spec": {"replicas": 0}}, told),))
+    return d, Routed(False, told)
 
 
 def _forget_number(d: Draft) -> Draft:
@@ -125,11 +247,11 @@ def _forget_number(d: Draft) -> Draft:
     return d.write((_patch(d.stable, body, "it has all of its groups again"),))
 
 
-def _label(d: Draft, facts: Facts, role: str) -> tuple[Draft, Routed]:
-    if facts.workload.metadata.labels.get(d.keys.side) == role:
-        return d, DONE
-    patch = _patch(facts, {"metadata": {"labels": {d.keys.side: role}}}, f"it is the {role} side of a pair")
-    return d.write((patch,)), Routed(False)
+def _label(d: Draft, workloads: Iterable[Facts], role: str) -> tuple[Draft, Routed]:
+    other = [each for each in workloads if each.workload.metadata.labels.get(d.keys.side) != role]
+    body = {"metadata": {"labels": {d.keys.side: role}}}
+    d = d.write(_patch(each, body, f"it is of the {role} side of a pair") for each in other)
+    return d, DONE if not other else Routed(False)
 
 
 def _patch(facts: Facts, body: Mapping[str, object], reason: str) -> Patch:

@@ -12,6 +12,7 @@ from rollout_lws.api import BatchRelease, StepRecord, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.extra_workload import remove
+from rollout_lws.rollout.companions import places
 from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.gates import records, release, table
 from rollout_lws.rollout.gates.analysis import passed_by
@@ -179,7 +180,7 @@ def _advance(d: Draft) -> Draft:
     steps = d.strategy.steps
     wanted = d.wanted(d.sub.current_step_index)
     below = d.replicas if d.paired else d.capacity.of_new(d.replicas, 0) + wanted
-    d = remember_leaders(d, d.home, d.new_revision, below)
+    d = remember_leaders(d, d.home, d.new_revision, below, places(d, d.replicas))
     d = await_quiet(d)
     d, pinned = selector_pinning.prepare(d)
     d = list_backend(report_unmanaged(d), pinned)

@@ -104,7 +104,9 @@ def others_left(d: Draft) -> str:
 
 def _others_refused(d: Draft) -> str:
     """Other objects that still carry fields of a deleted Rollout; "" if there are none."""
-    left = [f"{each.write.resource.kind} {each.write.name}" for each in d.best_effort if each.event is not None]
+    own = d.o.rollout.spec.workloads
+    effort = [each.write for each in d.best_effort if each.event is not None and each.write.name not in own]
+    left = [f"{each.resource.kind} {each.name}" for each in effort]
     if not left:
         return ""
     return (

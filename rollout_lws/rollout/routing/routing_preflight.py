@@ -18,7 +18,7 @@ from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.group_drains import named_selectors, removable
-from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, unlisted
+from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, leader_labels, unlisted
 from rollout_lws.rollout.routing.weights import groups_for_all, settings, share_of_step
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
@@ -140,16 +140,24 @@ def _no_service(namespace: str, name: str) -> Refusal:
 
 
 def _of_side(d: Draft, facts: RoutingFacts, side: Facts | None, problem: Callable[..., str], live: Object) -> str:
-    """Why an object that has to select only one side's groups does not; "" if that side does not exist."""
+    """Why an object that has to select only one side's groups does not, or would not once there are some of the other
+    one; "" if that side does not exist. It may select those of the side's companions.
+    """
     if side is None:
         return ""
-    every = {each.name: [leader.metadata.labels for leader in each.leaders] for each in _both(d)}
-    leaders = {**every, **facts.other_leaders}
+    every = {each.name: _leaders_of(each, expected=each is not side) for each in d.o.workloads}
+    with_it = {each.name if side is d.o.stable else each.other_name for each in d.o.companions}
+    found = {**facts.other_leaders, **every}
+    leaders = {name: labels for name, labels in found.items() if name not in with_it}
     return problem(live, d.uid, d.keys, workload=side.workload, leaders=leaders, pinned=False)
 
 
-def _both(d: Draft) -> tuple[Facts, ...]:
-    return tuple(each for each in (d.o.stable, d.o.canary) if each is not None)
+def _leaders_of(facts: Facts, *, expected: bool) -> list[Mapping[str, str]]:
+    """The labels of a workload's leaders; those that it would have by its template, if there are none and it is
+    ``expected`` to get some.
+    """
+    found: list[Mapping[str, str]] = [leader.metadata.labels for leader in facts.leaders]
+    return found or ([leader_labels(facts.workload)] if expected else [])
 
 
 def renamed(d: Draft) -> Refusal | None:

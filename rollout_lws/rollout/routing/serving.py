@@ -12,6 +12,7 @@ from datetime import datetime
 from rollout_lws.api import AnsweredBy, Phase, TrafficRecord
 from rollout_lws.api.base import with_fields
 from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.rollout import companions
 from rollout_lws.rollout.backoff import Wait, doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
@@ -23,6 +24,7 @@ from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split, listed
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import standing_surge
+from rollout_lws.workload.revisions import target_revision
 
 #: First and longest backoff, in seconds, before a version that stopped serving gets its weight back; it doubles.
 SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
@@ -40,7 +42,22 @@ def behind_stable(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints) ->
     )
 
 
+def keeps_shares(d: Draft, facts: RoutingFacts) -> str:
+    """Why the new version of a pair keeps the share that it has, "" if it need not: it serves whole, and the stable one
+    lacks companions.
+    """
+    absent = companions.absent_from_active(d) if d.o.companions else ()
+    if not absent or not new_serves(d, facts) or not any(each.state.reaches_canary for each in routers(facts)):
+        return ""
+    return f"no group of {' and '.join(absent)} is ready, so that {d.edited.name} keeps its share until one is"
+
+
 def new_serves(d: Draft, facts: RoutingFacts) -> bool:
+    """True if the new version answers requests that are sent to its Service or pool, and its companions serve.
+    Those of the stable version are not asked for: it keeps the requests that it has as long as it answers any.
+    """
+    if not companions.serve(d):
+        return False
     endpoints = new_endpoints(d)
     pool = facts.names.canary_pool
     return endpoints.serves(d.now, _reached(endpoints, facts, facts.canary_service_name, pool)) and not unanswered(
@@ -140,19 +157,25 @@ def _not_yet(d: Draft) -> Wait | None:
     going = [group.index for group in endpoints.groups if group.ordinal >= kept]
     if going:
         return Wait(f"the new version gets its share when group {', '.join(going)} of {endpoints.name} is gone")
-    older = [group.index for group in groups(d.edited) if group.revision != d.new_revision] if d.paired else []
-    if older:
-        return Wait(
-            f"the new version gets its share when group {', '.join(older)} of {endpoints.name}, which runs another"
-            " version, is renewed"
-        )
+    for facts in companions.inactive_workloads(d) if d.paired else ():
+        older = [group.index for group in groups(facts) if group.revision != target_revision(facts)]
+        if older:
+            return Wait(
+                f"the new version gets its share when group {', '.join(older)} of {facts.name}, which runs another"
+                " version, is renewed"
+            )
     seconds = float(asked.grace_period_seconds)
     if flaps:
         seconds = max(seconds, _ban(d))
     since = _served_since(d, endpoints)
     if since is not None and d.paired:
+        since = max((since, *companions.serve_since(d)))
         # Routers may still know the group in whose place the newest one came.
-        born = (group.leader.metadata.creation_timestamp for group in groups(d.edited))
+        born = (
+            group.leader.metadata.creation_timestamp
+            for facts in companions.inactive_workloads(d)
+            for group in groups(facts)
+        )
         since = max(since, *filter(None, born))
     until = d.yet_to_come(since, seconds) if since is not None else None
     if until is None:
@@ -233,6 +256,9 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
     if answers is AnsweredBy.NEW and split.weight < 100 and record.since is not None:
         return Safe(replace(split, weight=100), _goes_to_new(f"{_stable_side(facts)} has no ready endpoint"))
     new, stable = new_serves(d, facts), stable_serves(d, facts)
+    kept = keeps_shares(d, facts) if stable else ""
+    if kept and split.weight < (written := _as_written(split, facts)).weight:
+        return Safe(written, kept)
     if split.reaches_new and not new:
         if not stable:
             lack = "whole group" if answers is AnsweredBy.BOTH else "ready endpoint"

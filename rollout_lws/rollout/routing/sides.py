@@ -18,7 +18,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stored_as
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.selector_pinning import answer_conflict
-from rollout_lws.rollout.routing.serving import SHORTEST_BAN_SECONDS, new_serves, stable_serves
+from rollout_lws.rollout.routing.serving import SHORTEST_BAN_SECONDS, keeps_shares, new_serves, stable_serves
 from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
@@ -112,6 +112,9 @@ def rest(d: Draft, reason: str = AT_REST) -> tuple[Draft, Routed]:
         return d, DONE
     if facts.waits:
         return d, Routed(False, facts.waits)
+    kept = only_new_serves_whole(d)
+    if kept:
+        return d, Routed(True, kept)
     d, instead = _instead(d, facts)
     if instead is not None:
         return d, instead
@@ -188,6 +191,14 @@ def only_new_serves(d: Draft) -> bool:
     if not d.paired or d.o.stable is None or facts is None or facts.waits:
         return False
     return new_serves(d, facts) and not stable_serves(d, facts)
+
+
+def only_new_serves_whole(d: Draft) -> str:
+    """Why the inactive side of a pair keeps its requests: the active one serves without its companions. "" if not."""
+    facts = d.o.routing
+    if not d.paired or d.o.stable is None or facts is None or facts.waits or not stable_serves(d, facts):
+        return ""
+    return keeps_shares(d, facts)
 
 
 def is_down(d: Draft) -> bool:

@@ -16,6 +16,7 @@ from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing.versions import new_endpoints
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.targets.table import TARGETS
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
@@ -24,6 +25,14 @@ from rollout_lws.traffic.split import Object
 from rollout_lws.workload.revisions import target_revision
 
 _KINDS = tuple(each.resource.kind for each in TARGETS)
+
+
+def leader_labels(workload: Target) -> dict[str, str]:
+    """The labels by which a selector may tell leaders of a workload, by its template."""
+    labels = workload.labels
+    template = (workload.version.leader_template.get("metadata") or {}).get("labels") or {}
+    leader = dict([labels.leader] if labels.leader is not None else ())
+    return {**template, labels.workload: workload.metadata.name, **leader}
 
 
 def labels_of_new(d: Draft) -> dict[str, str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rollout_lws.api import CanaryStatus, GroupCount, GroupCounts, Phase, Summary
+from rollout_lws.api import CanaryStatus, CompanionStatus, GroupCount, GroupCounts, Phase, Summary
 from rollout_lws.api.base import tallied
 from rollout_lws.capacity import extra_workload
 from rollout_lws.rollout import history
+from rollout_lws.rollout.companions import wanted_of
 from rollout_lws.rollout.decision import Verdict
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, newest_groups
 from rollout_lws.rollout.groups import kueue_admission
 from rollout_lws.rollout.groups.health import name_troubles
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.workload.accelerators import held, held_to_the_end
 from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import hold_record
 from rollout_lws.workload.revisions import target_revision
@@ -25,20 +27,27 @@ def groups_released(d: Draft) -> list[Group]:
     if d.capacity.one_workload:
         return [*d.new_groups]
     revision = d.sub.new_revision
-    regular = [group for group in groups(d.stable) if group.revision == revision] if is_releasing(d) else []
+    of_one = is_releasing(d) and not d.paired
+    regular = [group for group in groups(d.stable) if group.revision == revision] if of_one else []
     return [*d.canary_groups, *regular]
 
 
 def is_releasing(d: Draft) -> bool:
     stable = d.status.stable
-    return d.status.phase == Phase.PROGRESSING and stable is not None and d.sub.new_revision != stable.revision
+    if d.status.phase != Phase.PROGRESSING or stable is None:
+        return False
+    if d.paired:
+        # With companions a version may be another one whose revision of the first workload is the same.
+        return d.status.observed_template_hash != stable.template_hash
+    return d.sub.new_revision != stable.revision
 
 
 def count(d: Draft) -> Draft:
     stable_groups = groups(d.stable)
     new = groups_released(d)
     everything = [*stable_groups, *d.canary_groups]
-    for group in everything:
+    accompanying = [group for each in d.o.companions for facts in each.both for group in groups(facts)]
+    for group in (*everything, *accompanying):
         d = d.wake(moment_ready(group, d.minimum, d.now))
     if isinstance(d.sub, CanaryStatus):
         d = d.set_sub(canary_replicas=len(d.new_groups), canary_ready_replicas=d.new_ready)
@@ -54,7 +63,7 @@ def count(d: Draft) -> Draft:
     d = kueue_admission.name_stable(_name_troubles(d))
     loads = [
         (group.ready_since - group.leader.metadata.creation_timestamp).total_seconds()
-        for group in new
+        for group in (*new, *(one for each in d.o.companions for one in newest_groups(each.canary)))
         if group.ready_since is not None and group.leader.metadata.creation_timestamp is not None
     ]
     longest = tallied(round(max([*loads, d.status.longest_startup_seconds or 0])))
@@ -66,9 +75,9 @@ def count(d: Draft) -> Draft:
 def _name_troubles(d: Draft) -> Draft:
     match d.state:
         case InSteps() if d.home is not None:
-            return name_troubles(d, d.home, d.new_revision)
+            return name_troubles(d, d.home, d.new_revision, (each.canary for each in d.o.companions))
         case Promoting() if d.paired:
-            return name_troubles(d, d.home, d.new_revision)
+            return name_troubles(d, d.home, d.new_revision, (each.canary for each in d.o.companions))
         case Promoting():
             return name_troubles(d, d.stable, d.sub.new_revision)
         case RollingBack():
@@ -111,7 +120,22 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
         new_accelerators=taken[1] if taken is not None and counted else None,
         since=before.since if before is not None and before.state == verdict.state.value else d.now,
     )
-    return d.set(groups=counts, summary=summary)
+    return d.set(groups=counts, summary=summary, companions=_companions(d, counted=counted))
+
+
+def _companions(d: Draft, *, counted: bool) -> tuple[CompanionStatus, ...]:
+    """The groups of companions; those of the inactive ones while a release is on."""
+    found = []
+    for each in d.o.companions:
+        old = groups(each.stable) if each.stable is not None else ()
+        new = newest_groups(each.canary)
+        wanted = wanted_of(d, each, d.batch.wanted) if d.batch is not None else 0
+        counts = GroupCounts(
+            stable=_counted(d, old) if each.stable is not None else None,
+            new=_counted(d, new, wanted) if counted else None,
+        )
+        found.append(CompanionStatus(active=each.name, inactive=each.other_name, groups=counts))
+    return tuple(found)
 
 
 def _counted(d: Draft, members: Sequence[Group], wanted: int = 0) -> GroupCount:
@@ -146,9 +170,19 @@ def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int)
     for group in new:
         facts = d.o.canary if d.o.canary is not None and group.leader in d.o.canary.leaders else d.stable
         of_new += sum(held(facts, group, d.version).values())
-    if not (of_old or of_new or ending or before.accelerators or d.version.accelerators):
+    of_old += sum(_held_by(each.stable) for each in d.o.companions)
+    of_new += sum(_held_by(each.canary) for each in d.o.companions)
+    some = any(facts.workload.version.accelerators for each in d.o.companions for facts in each.both)
+    if not (of_old or of_new or ending or before.accelerators or d.version.accelerators or some):
         return None
     return of_old + of_new + ending, of_new
+
+
+def _held_by(facts: Facts | None) -> int:
+    """Accelerators that all groups of a companion hold, whose versions differ in what they run, mostly not in these."""
+    if facts is None:
+        return 0
+    return sum(sum(held(facts, group, facts.workload.version).values()) for group in groups(facts))
 
 
 def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from rollout_lws.objects.json_patch import merge_patch
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import history
 from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.companions import inactive_workloads
 from rollout_lws.rollout.decision import Decision, Verdict, Wanted
 from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.field_limits import within_limits
@@ -162,6 +163,9 @@ def _troubled(d: Draft) -> tuple[str, ...]:
         promoting = isinstance(d.state, Promoting | RollingBack) or d.shifts
         if troubled or (releasing and (facts is d.o.canary or facts is d.home or promoting)):
             wanted.append(facts.name)
+    for facts in (facts for each in d.o.companions for facts in each.both):
+        if releasing or any(group.ready_since is None for group in groups(facts)):
+            wanted.append(facts.name)
     return tuple(dict.fromkeys((*wanted, *draining.watched(d))))
 
 
@@ -251,7 +255,9 @@ def _retirable(d: Draft) -> tuple[bool, str, str]:
     drained = sides.still_serves(d)
     if not drained.done:
         return False, "InUse", drained.message
-    return True, "Inactive", f"{other.called} gets no requests: it may be scaled down, changed or deleted"
+    names = " and ".join(each.name for each in inactive_workloads(d))
+    gets = f"{other.called} gets" if names == other.name else f"{names} get"
+    return True, "Inactive", f"{gets} no requests: it may be scaled down, changed or deleted"
 
 
 def _condition(d: Draft, before: Condition | None, kind: str, truth: bool, reason: str, message: str) -> Condition:

@@ -56,6 +56,7 @@ def projection(status: RolloutStatus) -> dict[str, Any]:
             "canary_status",
             "blue_green_status",
             "groups",
+            "companions",
             "summary",
             "not_ready_groups",
             "restarts",

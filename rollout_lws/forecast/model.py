@@ -8,6 +8,16 @@ from rollout_lws.capacity.base import CapacityStrategy
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """The input for a companion of a pair: the groups that it has at full size, and the seconds until one of them is
+    ready.
+    """
+
+    replicas: int
+    load_seconds: float = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """The input of a forecast besides the plan: the LWS's ``replicas``; the user's maxUnavailable in groups, as LWS
     resolves it (maxSurge does not count: the hold has none); and the seconds until a group is ready and for which it
@@ -20,7 +30,7 @@ class Given:
     Of a pair, ``replicas`` are the inactive workload's groups and ``active`` those of the active one, to which requests
     go at rest; None for other plans. ``scales_sides``: its releases scale both workloads, so that ``replicas`` are
     those which the inactive one is to have, and of a plan with ``shift`` those of both together. ``unavailable``,
-    ``unlisted`` and ``reached`` do not count.
+    ``unlisted`` and ``reached`` do not count. ``companions`` go with each side, in the order of the spec.
     """
 
     replicas: int
@@ -32,11 +42,20 @@ class Given:
     reached: bool = True
     active: int | None = None
     scales_sides: bool = False
+    companions: tuple[Companion, ...] = ()
 
     @property
     def serving(self) -> int:
         """Groups that share the requests at rest: the load of each of them is 1.0."""
         return self.replicas if self.active is None else max(1, self.active)
+
+
+@dataclass(frozen=True, slots=True)
+class Accompanying:
+    """A companion in a row: ``new`` of its groups of the new version are waited for, ``loads`` of them load in it."""
+
+    new: int
+    loads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +66,8 @@ class Row:
     Of a pair the promotion is the hand-over. ``new`` are the ready groups that the row waits for; all groups of the
     inactive workload share the new version's requests, so that ``load_new`` is theirs, and ``peak_load`` that of as few
     as are waited for. After the hand-over the way back is a release of the other side, which loads R groups where
-    releases scale the sides.
+    releases scale the sides. ``extra`` and ``loads`` count groups of companions, too; of ``new``, ``ready`` and the
+    loads of groups they are no part, since requests go to the workload that they go with.
 
     Of a pair that shifts, groups that have lost their requests stand until these have had their time, be it in the next
     row; the way back assumes that they are gone. Without extra groups the last group of the new version is created when
@@ -98,6 +118,8 @@ class Row:
     """Of a pair that shifts: groups of the old and of the new version that stand at the same time, each combination
     once, in their order; () for other plans.
     """
+    companions: tuple[Accompanying, ...] = ()
+    """Of a pair: its companions, in the order of the spec; () without any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Where releases scale both workloads, each row loads what it adds, and the hand-over the rest up to R; the active side
 keeps R groups to the end, unless the plan shifts (``shifted_pair``). With ``touch: RouteOnly`` the owner has loaded the
-groups: nothing is loaded, and time begins when the groups that a step waits for are ready.
+groups: nothing is loaded, and time begins when the groups that a step waits for are ready. Each companion has as many
+groups as go with those of the workload that gets the requests, and a row waits for the slowest one.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from rollout_lws.api import StyleStrategy
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.replica_math import in_proportion
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import sharing_step, weight_of_step
 from rollout_lws.forecast import shifted_pair
 from rollout_lws.forecast.gates import least_seconds
-from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.model import Accompanying, Companion, Forecast, Given, Row
 
 
 def forecast(plan: StyleStrategy, given: Given) -> Forecast:
@@ -122,19 +124,22 @@ class _Course:
     ) -> tuple[Row, _Course]:
         """The row that ends with ``after``, ``waited`` seconds after its requests have moved."""
         before, given = self.now, self.given
-        loads = after.standing - before.standing if self.strategy.makes_groups else 0
+        own = after.standing - before.standing if self.strategy.makes_groups else 0
+        companions = tuple(self._accompanying(each, before, after) for each in given.companions)
+        loads = own + sum(each.loads for each in companions)
         # All requests wait for no further group once they have moved.
-        awaited = loads > 0 and before.percent < 100
-        loaded = given.load_seconds + given.min_ready_seconds if awaited else 0.0
+        loaded = self._slowest(own, companions) if before.percent < 100 else 0.0
         made = self.clock if loads else self.made
-        # Routers hear of the first group, and that the last one was created, before they hear of the first share.
-        known_by = max(given.load_seconds, made) if self.strategy.makes_groups else 0.0
+        # Routers hear of the first group of each, and that the last one was created, before they hear of the first
+        # share.
+        first = max(given.load_seconds, *(each.load_seconds for each in given.companions), 0.0)
+        known_by = max(first, made) if self.strategy.makes_groups else 0.0
         heard = known_by + self._patience[0] - self.clock - loaded
         seconds = loaded + (max(0.0, heard) if shares and not self.shares else 0.0) + waited
         row = Row(
             step=index,
             new=after.wanted,
-            extra=self.strategy.extra(after.standing),
+            extra=self.strategy.extra(after.standing + sum(each.new for each in companions)),
             ready=min(before.behind, after.behind),
             share=after.percent / 100,
             load_new=after.load_new,
@@ -150,6 +155,24 @@ class _Course:
             back_loads=0,
             back_seconds=0,
             back_disrupted=0,
+            companions=companions,
         )
         course = replace(self, now=after, clock=self.clock + seconds, made=made, shares=shares)
         return row, course
+
+    def _accompanying(self, companion: Companion, before: _Moment, after: _Moment) -> Accompanying:
+        # An owner who scales a side up for a step scales up what its companions' groups are in proportion to.
+        full = max(self.given.replicas, after.standing)
+
+        def beside(groups: int) -> int:
+            return in_proportion(groups, full, companion.replicas)
+
+        made = self.strategy.makes_groups
+        return Accompanying(beside(after.wanted), beside(after.standing) - beside(before.standing) if made else 0)
+
+    def _slowest(self, own: int, companions: tuple[Accompanying, ...]) -> float:
+        """Seconds until the groups that a row makes count as ready: ``own`` ones, and those of companions."""
+        pairs = zip(self.given.companions, companions, strict=True)
+        loading = [each.load_seconds for each, there in pairs if there.loads]
+        loading += [self.given.load_seconds] if own else []
+        return max(loading) + self.given.min_ready_seconds if loading else 0.0

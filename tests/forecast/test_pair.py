@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.forecast.forecast import forecast, much_extra
-from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.model import Companion, Forecast, Given, Row
 from tests.capacity.plans import plan
 
 #: Grace period and drain time of the plans, and how long a group loads.
@@ -219,3 +219,62 @@ def test_a_release_that_scales_both_sides_loads_r_groups_beside_r(found: Forecas
         assert row.peak_load >= max(row.load_new or 0, row.load_stable or 0) - 1e-9
         assert row.seconds >= 0
     assert (made, found.rows[-1].share) == (replicas, 1)
+
+
+def beside(found: Forecast) -> list[tuple[tuple[int, int], ...]]:
+    """Groups that are waited for and that load, of each companion in each row."""
+    return [tuple((each.new, each.loads) for each in row.companions) for row in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (scaled(*HALVES, companions=(Companion(2),)), [((1, 1),), ((2, 1),), ((2, 0),)]),
+        # As many as go with the others, rounded up, whichever has more.
+        (
+            scaled(1, 2, 3, companions=(Companion(2), Companion(6))),
+            [
+                ((1, 1), (2, 2)),
+                ((1, 0), (3, 1)),
+                ((2, 1), (5, 2)),
+                ((2, 0), (6, 1)),
+            ],
+        ),
+        (scaled(1, replicas=1, companions=(Companion(3),)), [((3, 3),), ((3, 0),)]),
+        # Their owner has made them, and scales up those of a side together.
+        (of(1, 2, companions=(Companion(2),)), [((1, 0),), ((1, 0),), ((2, 0),)]),
+        (of((9, "10%"), inactive=3, companions=(Companion(2),)), [((2, 0),), ((2, 0),)]),
+    ],
+)
+def test_groups_of_companions(found: Forecast, expected: list[Any]) -> None:
+    assert beside(found) == expected
+
+
+def test_loads_and_groups_beyond_those_at_rest_are_those_of_all_workloads() -> None:
+    found = scaled(*HALVES, companions=(Companion(2), Companion(1)))
+    assert [(row.new, row.loads, row.extra) for row in found.rows] == [(1, 3, 3), (4, 4, 7), (4, 0, 7)]
+    assert (found.loads, found.extra, found.rounds, found.ready) == (7, 7, 2, 4)
+    assert [carried(row) for row in found.rows] == [carried(row) for row in scaled(*HALVES).rows]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # Each row waits for the slowest group that it makes.
+        (scaled(*HALVES, companions=(Companion(2, 900),)), [900 + GRACE, 900, GRACE + DRAIN]),
+        (scaled(1, 2, 4, companions=(Companion(2, 900),)), [900, LOAD, 900, GRACE + DRAIN]),
+        (scaled(*HALVES, companions=(Companion(1, 900),)), [900 + GRACE, LOAD, GRACE + DRAIN]),
+        (scaled(*HALVES, companions=(Companion(2, 5),)), [LOAD + GRACE, LOAD, GRACE + DRAIN]),
+        # Only a companion adds some.
+        (scaled((1, "10%"), (1, "20%"), replicas=2, companions=(Companion(3, 9),)), [LOAD + GRACE, 0, LOAD + 33]),
+        # Routers hear of the slowest one's first group before they hear of the first share.
+        (
+            scaled(pausing(1, None, duration=2), (1, "10%"), load_seconds=1, companions=(Companion(1, 50),)),
+            [52, GRACE - 2, 1 + GRACE + DRAIN],
+        ),
+        (scaled(*HALVES, min_ready_seconds=2, companions=(Companion(2, 900),)), [905 - 2, 902, GRACE + DRAIN]),
+        (of(*HALVES, companions=(Companion(2, 900),)), [GRACE, 0, GRACE + DRAIN]),
+    ],
+)
+def test_time_with_companions(found: Forecast, expected: list[float]) -> None:
+    assert [row.seconds for row in found.rows] == expected

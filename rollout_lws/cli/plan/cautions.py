@@ -8,7 +8,7 @@ from fractions import Fraction
 from rollout_lws.capacity.batches import makes_no_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.plan import gates, pair
+from rollout_lws.cli.plan import companions, gates, pair
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first, leaders_first
 from rollout_lws.forecast.forecast import much_extra
@@ -17,6 +17,7 @@ from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.health import deadline_seconds
+from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.routing.unmanaged_backends import Reach, covers, unlisted
 from rollout_lws.rollout.routing.weights import settings, share_of_step
 from rollout_lws.targets.version import Version
@@ -27,14 +28,14 @@ from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 _MUCH = 1.005
 
 
-def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[str]:
+def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version, before: Observation) -> Iterator[str]:
     """Warnings, a sentence each: the effect, the object that it concerns, and the remedy. ``found_by`` tells which
-    versions the Services select, ``old`` is the version that runs.
+    versions the Services select, ``old`` is the version that runs, and ``before`` what stands.
     """
     yield from _state(d, plan)
     found = plan.forecast
     if d.paired:
-        yield from _of_pair(d, plan, old)
+        yield from _of_pair(d, plan, old, before)
         return
     if found is not None:
         yield from _room(d, plan, found)
@@ -56,7 +57,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version) -> Iterator[st
     yield from _autoscalers(d)
 
 
-def _of_pair(d: Draft, plan: Plan, old: Version) -> Iterator[str]:
+def _of_pair(d: Draft, plan: Plan, old: Version, before: Observation) -> Iterator[str]:
     """Those of a release that moves requests from one workload to the other, by whichever of both that concerns."""
     found, workload = plan.forecast, d.edited.workload
     if plan.sides is not None and found is not None:
@@ -64,10 +65,10 @@ def _of_pair(d: Draft, plan: Plan, old: Version) -> Iterator[str]:
             yield from _room(d, plan, found)
             yield from _steps(d)
             yield from _load(found) if not found.strategy.shifts else ()
-            go = d.replicas if found.strategy.shifts else found.extra
-            yield from _told(claims_that_stay(d.stable.workload, old, found.strategy, go))
+            yield from _told(claims_that_stay(d.stable.workload, old, found.strategy, d.replicas))
             yield from pair.unasked(d, plan.sides) if not plan.refusals else ()
         yield from pair.cautions(d, found, plan.sides)
+        yield from companions.cautions(d, found, plan, before)
         yield from _deadline(d, plan)
         yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
     yield from _told(leaders_first(workload, d.version), kueue_ends_first(workload, deadline_seconds(d)))

@@ -14,6 +14,7 @@ from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import known_names, output_option, with_target
 from rollout_lws.cli.plan import show
 from rollout_lws.cli.plan.sources import gather, plans
+from rollout_lws.cli.plan.values import value
 from rollout_lws.cli.rollouts import release_name
 from rollout_lws.cli.view import document, plain
 from rollout_lws.kubeconfig.target import Target
@@ -58,7 +59,7 @@ def plan(
         width = screen.width() or 0
         click.echo("\n\n".join("\n".join(map(plain, show.lines(each, width))) for each in made))
     else:
-        values = [show.value(each) for each in made]
+        values = [value(each) for each in made]
         click.echo(document(values[0] if len(values) == 1 else values, output), nl=False)
     if any(each.refusals for each in made):
         click.get_current_context().exit(1)

@@ -48,15 +48,48 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
-    """The workloads of a pair by their roles before the release, with the groups that each has; the active one with
-    those that the Rollout asks for.
+class Beside:
+    """A companion of a pair: its workloads by the roles of their sides before the release, with the groups that each
+    has; the active one with those that it keeps while a release is on. At full size the inactive one has ``replicas``.
     """
 
     active: str
     active_groups: int
     inactive: str
     inactive_groups: int
+    replicas: int
+    size: int
+    """Pods of a group of the new version."""
+    change: str
+    """What the new version changes, in words; "" for nothing."""
+    loads: LoadTimes
+    old: Amounts
+    """Accelerators of a group of the version that runs."""
+    new: Amounts
+    """The same of the new version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """When the release of a version of several workloads begins, in words, and ``seconds`` from now; None: that depends
+    on a person.
+    """
+
+    when: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The workloads of a pair by their roles before the release, with the groups that each has; the active one with
+    those that the Rollout asks for. ``companions`` go with them, in the order of the spec.
+    """
+
+    active: str
+    active_groups: int
+    inactive: str
+    inactive_groups: int
+    companions: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +126,8 @@ class Plan:
     cautions: tuple[str, ...] = ()
     sides: Sides | None = None
     """The workloads of a pair; None for other plans."""
+    begins: Beginning | None = None
+    """Of a pair with companions whose release is possible and has not begun; None for other plans."""
 
     @property
     def owned(self) -> Sides | None:
@@ -107,6 +142,16 @@ class Plan:
         return bool(self.loads.seconds) or self.owned is not None
 
     @property
+    def beside(self) -> tuple[Beside, ...]:
+        """Companions of a pair."""
+        return self.sides.companions if self.sides is not None else ()
+
+    @property
+    def loads_afterwards(self) -> int:
+        """Groups that the way back loads when the release of a pair is over."""
+        return 0 if self.owned is not None else self.replicas + sum(each.replicas for each in self.beside)
+
+    @property
     def gates(self) -> tuple[Demand, ...]:
         """What gates of figures need."""
         return tuple(each for part in self.parts for each in part.gates)
@@ -115,6 +160,11 @@ class Plan:
     def peak(self) -> Amounts:
         """Peak number of accelerators during the release, by resource name."""
         return most(self.now, *(part.accelerators for part in self.parts))
+
+
+def name_of(row: Row) -> str:
+    """What a plan calls the row: ``step 2``, ``promotion``."""
+    return "promotion" if row.step is None else f"step {row.step}"
 
 
 def when_drained(asked: TrafficRouting, lost: str) -> str:
@@ -126,9 +176,25 @@ def when_drained(asked: TrafficRouting, lost: str) -> str:
     return f"{seconds} s after it has lost {lost} (gracePeriodSeconds and drainSeconds)"
 
 
+def parked_first(called: str, count: int) -> str:
+    """That groups of a side without requests go, which no release has made, for a caution."""
+    return f"{called} has {groups_of(count)} and no requests: it is scaled to 0 before anything is released on it"
+
+
 def groups_of(count: int) -> str:
     """The number with its noun."""
     return f"{count} group{'' if count == 1 else 's'}"
+
+
+def times(amounts: Amounts, count: int) -> Amounts:
+    """The amounts of so many groups; {} for none."""
+    return {name: amount * count for name, amount in amounts.items() if count}
+
+
+def summed(*several: Amounts) -> Amounts:
+    """The sum of each name."""
+    names = sorted({name for each in several for name in each})
+    return {name: sum(each.get(name, 0) for each in several) for name in names}
 
 
 def most(*several: Amounts) -> Amounts:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rollout_lws.api import Phase, RolloutStatus, StableRecord
+from rollout_lws.api import CompleteVersion, Phase, RolloutStatus, StableRecord
 from rollout_lws.api.words import DrainUntil
-from rollout_lws.cli.plan import shifted_pair
-from rollout_lws.cli.plan.model import Sides, groups_of, when_drained
+from rollout_lws.cli.plan import companions, shifted_pair
+from rollout_lws.cli.plan.model import Beside, Sides, groups_of, parked_first, when_drained
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import SERVICES
+from rollout_lws.rollout.companions import edited_names, release_id_of_all
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.lifecycle import adoption, pair
@@ -18,7 +19,6 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.unmanaged_backends import unlisted
 from rollout_lws.rollout.routing.weights import settings
-from rollout_lws.targets.version import Version
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.revisions import current_revision
 
@@ -33,31 +33,33 @@ def is_pair(o: Observation) -> bool:
 
 def named(o: Observation, name: str) -> Facts | None:
     """The workload of this name, whichever side it is."""
-    return next((each for each in (o.stable, o.canary) if each is not None and each.name == name), None)
+    return next((each for each in o.workloads if each.name == name), None)
 
 
-def at_rest(o: Observation, before: Observation, running: Version) -> Observation:
-    """``o`` as if the Rollout already managed the pair as it is in ``before``, with ``running`` on its active side. An
+def at_rest(o: Observation, before: Observation) -> Observation:
+    """``o`` as if the Rollout already managed the pair, with the versions on both sides that are in ``before``. An
     inactive side without groups has as many as the active one: a release begins only when its owner has made some, or
     makes them itself.
     """
-    status, active, other = o.rollout.status, o.stable, o.canary
+    active, other = o.stable, o.canary
     if active is None:
         return o
+    o = companions.at_rest(o)
     if other is not None and other.workload.replicas == 0:
         o = replace(o, canary=replace(other, workload=other.workload.with_replicas(active.workload.replicas)))
-    if status and status.stable and status.stable.workload_uid == active.workload.metadata.uid:
+    if Draft.of(o).adopted:
         return o
-    inactive = (named(before, other.name) or other) if other is not None else None
+    was = Draft.of(companions.before_applied(o, before))
     adopted = RolloutStatus(
         phase=Phase.HEALTHY,
         stable=StableRecord(
-            template_hash=running.template_hash,
+            template_hash=was.own_version.template_hash,
             revision=current_revision(active),
             workload_uid=active.workload.metadata.uid,
         ),
         active=active.name,
-        inactive_hash=inactive.workload.version.template_hash if inactive is not None else "",
+        inactive_hash=was.version.template_hash if other is not None else "",
+        complete=CompleteVersion(template_hash=was.version.template_hash, release_id=release_id_of_all(was)),
     )
     return replace(o, rollout=o.rollout.model_copy(update={"status": adopted}))
 
@@ -75,39 +77,47 @@ def hindrance(d: Draft) -> Verdict | None:
     if not made.writes:
         return made.verdict
     # What adoption writes into the route keeps nothing waiting.
-    return adoption.running_version(d)[0].verdict if d.scales_sides else None
+    return adoption.running_together(d)[0].verdict if d.scales_sides else None
 
 
-def sides(d: Draft, after: Observation) -> Sides | None:
-    """The two sides, the inactive one as it stands; None unless both workloads exist."""
+def sides(d: Draft, after: Observation, beside: tuple[Beside, ...]) -> Sides | None:
+    """The two sides, the inactive one as it stands, with their companions; None unless both workloads exist."""
     other = after.canary
     if not d.paired or other is None:
         return None
-    return Sides(d.name, d.own_size, other.name, other.workload.replicas)
+    return Sides(d.name, d.own_size, other.name, other.workload.replicas, beside)
 
 
 def edited_while_active(d: Draft, before: Observation, after: Observation) -> Iterator[str]:
     """That another template for the active side is no release."""
-    active = after.stable
     if d.scales_sides:
         yield from _held(d)
         return
-    known = named(before, active.name) if active is not None and is_pair(after) else None
-    if active is None or known is None or known.workload.version.template_hash == active.workload.version.template_hash:
+    pairs = [(after.stable, after.canary)] if is_pair(after) else []
+    for active, other in [*pairs, *((each.stable, each.canary) for each in after.companions)]:
+        known = named(before, active.name) if active is not None else None
+        if active is not None and known is not None:
+            yield from _renewed(active, known, other)
+
+
+def _renewed(active: Facts, known: Facts, other: Facts | None) -> Iterator[str]:
+    if known.workload.version.template_hash == active.workload.version.template_hash:
         return
-    other = f" to {after.canary.called}" if after.canary is not None else " to the other workload"
+    place = f" to {other.called}" if other is not None else " to the other workload"
     yield (
         f"{active.called} is the active side, and gets another template: its own controller renews its groups while"
-        f" they get requests, and no step of this plan applies to that; to release a version in steps, apply it{other}"
+        f" they get requests, and no step of this plan applies to that; to release a version in steps, apply it{place}"
     )
 
 
 def _held(d: Draft) -> Iterator[str]:
     if d.own_pending and d.stable.workload.replicas:
+        name, other = edited_names(d)
+        side = "the active side" if name == d.name else "of the active side"
         yield (
-            f"another template for {d.called}, the active side, starts nothing: it is held, and the Rollout is Stalled"
-            f" with reason {Reason.ACTIVE_SIDE_EDITED.value} until that template is restored; to release the version,"
-            f" apply it to {d.kind} {d.other_name}"
+            f"another template for {d.kind} {name}, {side}, starts nothing: it is held, and the Rollout is Stalled with"
+            f" reason {Reason.ACTIVE_SIDE_EDITED.value} until that template is restored; to release the version, apply"
+            f" it to {d.kind} {other}"
         )
 
 
@@ -133,10 +143,7 @@ def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
 def unasked(d: Draft, there: Sides) -> Iterator[str]:
     """That groups of the inactive side go which no release has made."""
     if there.inactive_groups and d.status.phase != Phase.PROGRESSING:
-        yield (
-            f"{d.edited.called} has {groups_of(there.inactive_groups)} and no requests: it is scaled to 0 before"
-            " anything is released on it"
-        )
+        yield parked_first(d.edited.called, there.inactive_groups)
 
 
 def _retired(d: Draft, there: Sides) -> Iterator[str]:
@@ -145,10 +152,12 @@ def _retired(d: Draft, there: Sides) -> Iterator[str]:
     if asked is None:
         return
     when = when_drained(asked, "its last requests")
+    also = "".join(f", together with {each.active}" for each in there.companions)
+    loads = d.replicas + sum(each.replicas for each in there.companions)
     yield (
-        f"{there.active} is scaled to 0 {when}: what runs there for longer ends as its preStop and"
+        f"{there.active} is scaled to 0 {when}{also}: what runs there for longer ends as its preStop and"
         f" terminationGracePeriodSeconds allow, and a way back after that ({d.command('start')}) loads"
-        f" {groups_of(d.replicas)} again"
+        f" {groups_of(loads)} again"
     )
 
 
@@ -162,9 +171,10 @@ def _groups(d: Draft, there: Sides) -> Iterator[str]:
 
 def _not_by_itself(d: Draft) -> Iterator[str]:
     if not releases(d) and not d.asks_for_stable:
+        names = " and ".join((d.edited.called, *(each.other_name for each in d.o.companions)))
         yield (
-            f"the version of {d.edited.called} was there at adoption or has been released, so that it is not released"
-            f" by itself: apply another one to it, or start it with {d.command('start')}"
+            f"the version of {names} was there at adoption or has been released, so that it is not released by"
+            f" itself: apply another one, or start it with {d.command('start')}"
         )
 
 

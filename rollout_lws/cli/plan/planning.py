@@ -13,9 +13,10 @@ from rollout_lws.api.validation import problems
 from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.changes import changed
-from rollout_lws.cli.plan import pair
+from rollout_lws.cli.plan import companions, pair
 from rollout_lws.cli.plan.cautions import cautions
-from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
+from rollout_lws.cli.plan.model import Amounts, Beside, Part, Plan, most, summed, times
+from rollout_lws.cli.plan.startups import load_times
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.gates import demands
@@ -35,9 +36,6 @@ from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.revisions import current_revision
-
-#: Startup times above this multiple of the longest that the status records are ignored.
-_LONGER = 4
 
 
 def _as_asked(o: Observation) -> Observation:
@@ -87,12 +85,13 @@ def make(
     # The roles of a pair hang on the route, which may change with what is applied.
     seen = pair.named(before, after.stable.name) or after.stable
     paired, running = pair.is_pair(after), seen.workload.version
-    d = Draft.of(pair.at_rest(_as_asked(after), before, running) if paired else at_rest(after, running))
+    d = Draft.of(pair.at_rest(_as_asked(after), before) if paired else at_rest(after, running))
     old = stable_version(d) or seen.workload.version
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
     is_new = pair.releases(d) if paired else old.template_hash != d.version.template_hash
+    beside = companions.beside(d, after, before, load_seconds, releases=is_new)
     found_by = reach(d, services) if style is not None and not paired else Reach()
     given = Given(
         replicas=d.replicas,
@@ -105,6 +104,7 @@ def make(
         # In a release that shifts the active side has given up groups.
         active=d.own_size if paired else None,
         scales_sides=d.scales_sides,
+        companions=companions.given(beside, loads.typical),
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -123,54 +123,35 @@ def make(
         replicas=d.replicas,
         size=d.version.size,
         strategy=strategy_of_plan(style) if style is not None else None,
-        change=(changed(old.meaning, d.version.meaning) or "the template") if is_new else "",
+        change=(_change(old, d.version, beside) or "the template") if is_new else "",
         at=_at(d),
         given=given,
         engine=d.o.rollout.spec.strategy.source.engine,
         loads=loads,
         now=_now(before, old, d.version),
         requested=_requested(before, old, d.version),
-        afterwards=(
+        afterwards=summed(
             _of_sides(d, old, found)
             if paired and not d.scales_sides
-            else _times(d.version.accelerators_by_name, d.replicas)
+            else times(d.version.accelerators_by_name, d.replicas),
+            *companions.left(d, beside),
         ),
-        parts=_parts(d, found, old) if found else (),
+        parts=_parts(d, found, old, beside) if found else (),
         forecast=found,
         writes=planned(d, found) if found else (),
         refusals=refusals,
-        sides=pair.sides(d, after),
+        sides=pair.sides(d, after, beside),
+        begins=companions.beginning(d, releases=is_new) if not refusals else None,
     )
     told = (*told, *pair.edited_while_active(d, before, after))
     zero = (cannot,) if cannot and not refusals else ()
     waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
-    return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by, old)))
+    return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by, old, before)))
 
 
-def load_times(o: Observation, told: float | None = None) -> LoadTimes:
-    """Startup times of the current ready groups; without any, the longest in the status."""
-    if told is not None:
-        return LoadTimes((told,), "as given")
-    known = [
-        (group.ready_since - created).total_seconds()
-        for facts in (o.stable, o.canary)
-        if facts is not None
-        for group in groups(facts)
-        if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
-    ]
-    longest = o.rollout.status.longest_startup_seconds if o.rollout.status else None
-    # A group that became unready long after its creation would look like a slow startup.
-    most_likely = _LONGER * longest if longest else _deadline(o)
-    known = [each for each in known if each <= most_likely]
-    if known:
-        return LoadTimes(tuple(known), f"as {len(known)} group{'' if len(known) == 1 else 's'} of today took")
-    return LoadTimes((float(longest),), "the longest of the last release") if longest else LoadTimes()
-
-
-def _deadline(o: Observation) -> float:
-    """The running version's startup deadline in seconds."""
-    facts = o.stable or o.canary
-    return facts.workload.version.progress_deadline_seconds if facts is not None else 0.0
+def _change(old: Version, new: Version, beside: tuple[Beside, ...]) -> str:
+    told = (changed(old.meaning, new.meaning), *(f"{each.inactive}: {each.change}" for each in beside if each.change))
+    return "; ".join(filter(None, told))
 
 
 def _adopted(before: Observation) -> Verdict | None:
@@ -187,7 +168,7 @@ def _refusals(d: Draft) -> Iterable[str]:
     found = problems(d.o.rollout.spec)
     if found:
         return (f"{each.path}: {each.message}" for each in found)
-    refused = [each.message for each in all_refusals(d)]
+    refused = [*companions.refusals(d), *(each.message for each in all_refusals(d))]
     aborted = d.status.aborted
     if aborted is not None and aborted.template_hash == d.version.template_hash:
         refused.append(
@@ -207,12 +188,12 @@ def _at(d: Draft) -> str:
 
 def _now(o: Observation, old: Version, new: Version) -> Amounts:
     """Accelerators that existing groups hold."""
-    return _sum(*(held(facts, group, version) for facts, group, version in _standing(o, old, new)))
+    return summed(*(held(facts, group, version) for facts, group, version in _standing(o, old, new)))
 
 
 def _requested(o: Observation, old: Version, new: Version) -> Amounts:
     """Accelerators that existing groups request, whether or not they are scheduled."""
-    return _sum(*(version.accelerators_by_name for _, _, version in _standing(o, old, new)))
+    return summed(*(version.accelerators_by_name for _, _, version in _standing(o, old, new)))
 
 
 def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Facts, Group, Version]]:
@@ -225,9 +206,11 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
         # Before it is applied, a pair's inactive side runs another version than the new one.
         version = o.canary.workload.version if pair.is_pair(o) else new
         yield from ((o.canary, group, version) for group in groups(o.canary))
+    for facts in (facts for each in o.companions for facts in each.both):
+        yield from ((facts, group, facts.workload.version) for group in groups(facts))
 
 
-def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
+def _parts(d: Draft, found: Forecast, running: Version, beside: tuple[Beside, ...]) -> tuple[Part, ...]:
     """The parts with accelerators of both versions, since a new version may use other kinds of them."""
     replicas, in_place = found.given.replicas, found.strategy.takes_places
     # The last group of a pair that shifts stays until the roles change.
@@ -240,16 +223,20 @@ def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
         if d.paired and not d.scales_sides:
             held = [_of_sides(d, running, found, row)]
         elif row.standing:
-            held = [_sum(_times(old, groups), _times(new, beside)) for groups, beside in row.standing]
+            held = [summed(times(old, groups), times(new, others)) for groups, others in row.standing]
+        elif d.paired:
+            # Both sides stay whole.
+            held = [summed(times(old, replicas), times(new, row.new))]
         else:
-            # The composition changes monotonically, so its ends are the extremes. Both sides of a pair stay whole.
-            counts = (0,) if d.paired else (renewed, end)
-            held = [_sum(_times(old, replicas - count), _times(new, count + row.extra)) for count in counts]
+            # The composition changes monotonically, so its ends are the extremes.
+            counts = (renewed, end)
+            held = [summed(times(old, replicas - count), times(new, count + row.extra)) for count in counts]
+        with_companions = summed(most(*held), *companions.taken(d, beside, row))
         asks = row.step is not None and not is_last_full(d.strategy, row.step)
         pause = d.strategy.steps[row.step - 1].pause.duration if row.step is not None and asks else None
         gates = demands(d.strategy, row.step, row.share) if row.step is not None else ()
         staying = d.stable.workload.replicas if d.paired and not d.scales_sides else replicas - end
-        parts.append(Part(row, staying, most(*held), pause or None, gates))
+        parts.append(Part(row, staying, with_companions, pause or None, gates))
         renewed = end
     return tuple(parts)
 
@@ -261,14 +248,5 @@ def _of_sides(d: Draft, running: Version, found: Forecast | None, row: Row | Non
     rows = found.rows if found is not None else ()
     until = rows[: rows.index(row) + 1] if row is not None else rows
     inactive = max(d.replicas, *(each.new for each in until), 0) if d.o.canary is not None else 0
-    active = _times(running.accelerators_by_name, d.stable.workload.replicas)
-    return _sum(active, _times(d.version.accelerators_by_name, inactive))
-
-
-def _times(amounts: Amounts, count: int) -> Amounts:
-    return {name: amount * count for name, amount in amounts.items() if count}
-
-
-def _sum(*several: Amounts) -> Amounts:
-    names = sorted({name for each in several for name in each})
-    return {name: sum(each.get(name, 0) for each in several) for name in names}
+    active = times(running.accelerators_by_name, d.stable.workload.replicas)
+    return summed(active, times(d.version.accelerators_by_name, inactive))

@@ -1,14 +1,13 @@
-"""Renders a plan as text or as a JSON value. Pure: a plan in, lines or a value out."""
+"""Renders a plan as text. Pure: a plan in, lines out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
-from typing import Any
 
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.plan import gates
-from rollout_lws.cli.plan.model import Amounts, Part, Plan, Sides
+from rollout_lws.cli.plan import gates, show_companions
+from rollout_lws.cli.plan.model import Part, Plan, Sides, name_of
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
 from rollout_lws.forecast.model import Forecast, Row
@@ -54,7 +53,10 @@ def _header(plan: Plan) -> list[str]:
     told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, _how(plan))))}"]
     if pair is not None:
         told.append(_field("Requests", _requests(plan, pair)))
+        told += [_field("Companion", each) for each in show_companions.header(plan)]
     told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
+    if plan.begins is not None:
+        told.append(_field("Begins", plan.begins.when))
     if plan.at:
         told.append(_field("Now at", plan.at + _left(plan)))
     found = plan.forecast
@@ -63,7 +65,7 @@ def _header(plan: Plan) -> list[str]:
     for name in plan.peak:
         now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
         told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
-    told.append(_field("Model loads", _all_loads(found) if plan.owned is None else _loads_by_owner(plan.owned)))
+    told.append(_field("Model loads", _all_loads(plan, found) if plan.owned is None else _loads_by_owner(plan.owned)))
     told.append(_field("Takes", _takes_all(plan)))
     told.append(_field("Disrupts", _disrupts(found)))
     if pair is not None:
@@ -82,27 +84,24 @@ def _requests(plan: Plan, pair: Sides) -> str:
     return f"go to {pair.active}, {_counted(pair.active_groups, 'group')}; a release {what}"
 
 
-def _all_loads(found: Forecast) -> str:
+def _all_loads(plan: Plan, found: Forecast) -> str:
     extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
-    return f"{found.loads}, {found.rounds} one after the other, {extra} than today"
+    each = show_companions.loads_of_each(plan, found)
+    return f"{found.loads}{each}, {found.rounds} one after the other, {extra} than today"
 
 
 def _loads_by_owner(pair: Sides) -> str:
-    return f"0 by the release: the owner of {pair.inactive} loads its groups"
+    beside = "".join(f" and {each.inactive}" for each in pair.companions)
+    return f"0 by the release: the owner of {pair.inactive}{beside} loads {'their' if beside else 'its'} groups"
 
 
 def _way_back(plan: Plan, pair: Sides) -> str:
-    loads, most = _loads_afterwards(plan), plan.parts[-1].row.back_loads if plan.parts else 0
+    loads, most = plan.loads_afterwards, plan.parts[-1].row.back_loads if plan.parts else 0
     release = f"after that by a release of {pair.active} (start)"
     if most:
         return f"by abort until the roles change, up to {_counted(most, 'load')}; {release}, {_counted(loads, 'load')}"
     needs = "while it has its groups" if plan.owned is not None else f"which loads {_counted(loads, 'group')}"
     return f"at once until the roles change, by abort; {release}, {needs}"
-
-
-def _loads_afterwards(plan: Plan) -> int:
-    """Groups that the way back loads when the release of a pair is over."""
-    return 0 if plan.owned is not None else plan.replicas
 
 
 def _disrupts(found: Forecast) -> str:
@@ -115,7 +114,7 @@ def _disrupts(found: Forecast) -> str:
 
 def _left(plan: Plan) -> str:
     """What remains after the current step; "" when no release is in progress."""
-    here = next((number for number, part in enumerate(plan.parts) if _name(part.row) == plan.at), None)
+    here = next((number for number, part in enumerate(plan.parts) if name_of(part.row) == plan.at), None)
     if here is None:
         return ""
     rows = [part.row for part in plan.parts[here + 1 :]]
@@ -137,7 +136,7 @@ def _when(plan: Plan, name: str) -> str:
     if plan.now.get(name, 0) == most:
         return ""
     first = next(part for part in plan.parts if part.accelerators.get(name, 0) == most)
-    return f" ({_name(first.row)})"
+    return f" ({name_of(first.row)})"
 
 
 def _takes_all(plan: Plan) -> str:
@@ -156,7 +155,7 @@ def _takes_all(plan: Plan) -> str:
         known = "how long a group loads is not known here (--load-time says it)"
         return f"{_counted(found.rounds, 'load')} one after the other{waits}{approvals}; {known}"
     loads = f"a group loads for about {_time(plan.loads.typical)}, {plan.loads.source}"
-    return f"about {_time(found.seconds)}{approvals}; {loads}"
+    return f"about {_time(found.seconds)}{approvals}; {loads}{show_companions.load_times(plan)}"
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -166,11 +165,11 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     yield ("STEP", "NEW", "OLD", "LOADS", *map(_unit, names), *carried, "TAKES", "THEN", "WAY BACK")
     for part in plan.parts:
         row = part.row
-        mark = "> " if plan.at == _name(row) else ""
+        mark = "> " if plan.at == name_of(row) else ""
         yield (
             f"{mark}{row.step or 'promotion'}",
-            str(plan.replicas if row.step is None else row.new),
-            str(part.old),
+            show_companions.new(plan, plan.replicas if row.step is None else row.new, row),
+            show_companions.old(plan, part.old, row),
             _loads(row),
             *(str(part.accelerators.get(name, 0)) for name in names),
             f"{100 * row.share:.0f}%",
@@ -182,8 +181,9 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
             _back(plan, row),
         )
     after = (str(plan.afterwards.get(name, 0)) for name in names)
-    back = _counted(_loads_afterwards(plan), "load") if plan.sides is not None else ""
-    yield ("after", str(plan.replicas), "0", "0", *after, "", "1.00", "", "1.00", "", "", back)
+    back = _counted(plan.loads_afterwards, "load") if plan.sides is not None else ""
+    cells = show_companions.new(plan, plan.replicas, None), show_companions.old(plan, 0, None)
+    yield ("after", *cells, "0", *after, "", "1.00", "", "1.00", "", "", back)
 
 
 def _rows_by_owner(plan: Plan, pair: Sides) -> Iterator[tuple[str, ...]]:
@@ -191,10 +191,10 @@ def _rows_by_owner(plan: Plan, pair: Sides) -> Iterator[tuple[str, ...]]:
     yield ("STEP", "WAITS FOR", "SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST", "TAKES", "THEN", "WAY BACK")
     for part in plan.parts:
         row = part.row
-        mark = "> " if plan.at == _name(row) else ""
+        mark = "> " if plan.at == name_of(row) else ""
         yield (
             f"{mark}{row.step or 'promotion'}",
-            f"{row.new} of {plan.replicas}",
+            show_companions.waited(plan, row),
             f"{100 * row.share:.0f}%",
             _load(row.load_new),
             _load(row.load_stable),
@@ -214,10 +214,6 @@ def _time(seconds: float) -> str:
 def _unit(resource: str) -> str:
     """``nvidia.com/gpu`` as ``GPU``."""
     return resource.rpartition("/")[2].upper()
-
-
-def _name(row: Row) -> str:
-    return "promotion" if row.step is None else f"step {row.step}"
 
 
 def _loads(row: Row) -> str:
@@ -269,91 +265,3 @@ def _counted(number: int, what: str) -> str:
 
 def _field(label: str, text: str) -> str:
     return f"{label:<{_LABEL}}{text}"
-
-
-def value(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON: groups as counts, shares and loads as fractions, times in seconds."""
-    found = plan.forecast
-    known = bool(plan.loads.seconds)
-    return {
-        "rollout": plan.rollout,
-        "namespace": plan.namespace,
-        "workload": plan.workload,
-        "pair": None if plan.sides is None else _sides(plan, plan.sides),
-        "replicas": plan.replicas,
-        "size": plan.size,
-        "style": plan.strategy.name if plan.strategy else None,
-        "change": plan.change or None,
-        "at": plan.at or None,
-        "possible": not plan.refusals,
-        "loadSeconds": {"typical": plan.loads.typical, "source": plan.loads.source} if known else None,
-        "accelerators": {"now": dict(plan.now), "peak": dict(plan.peak), "after": dict(plan.afterwards)},
-        "totals": None
-        if found is None
-        else {
-            "modelLoads": found.loads,
-            "loadsInARow": found.rounds,
-            "extraGroups": found.extra,
-            "windows": found.windows,
-            "disruptedGroups": found.disrupted,
-            "disruptedLoad": round(found.disrupted_load, 3),
-            "connectionCuts": found.cuts,
-            "fewestReadyGroups": found.ready,
-            "peakLoad": round(found.peak_load, 3),
-            "seconds": found.seconds if plan.is_timed else None,
-            "approvals": list(found.approvals),
-        },
-        "steps": [_part(plan, part) for part in plan.parts],
-        "writes": [_written(each) for each in plan.writes],
-        "refusals": list(plan.refusals),
-        "cautions": list(plan.cautions),
-    }
-
-
-def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
-    row, known = part.row, plan.is_timed
-    return {
-        "name": _name(row),
-        "step": row.step,
-        "groups": {"new": plan.replicas if row.step is None else row.new, "old": part.old, "extra": row.extra},
-        "fewestReadyGroups": row.ready,
-        "modelLoads": row.loads,
-        "loadsInARow": row.rounds,
-        "windows": row.windows,
-        "disruptedGroups": row.disrupted,
-        "accelerators": _sorted(part.accelerators),
-        "share": round(row.share, 4),
-        "load": {"new": _rounded(row.load_new), "old": _rounded(row.load_stable), "peak": _rounded(row.peak_load)},
-        "pauseSeconds": part.pause,
-        "gates": [gates.value(each, plan.given.rate) for each in part.gates],
-        "seconds": row.seconds if known else None,
-        "waitSeconds": None if known else row.seconds,
-        "approval": row.approval,
-        "wayBack": {
-            "modelLoads": row.back_loads,
-            "seconds": row.back_seconds if known else None,
-            "disruptedGroups": row.back_disrupted,
-        },
-    }
-
-
-def _sides(plan: Plan, pair: Sides) -> Mapping[str, Any]:
-    return {
-        "active": {"name": pair.active, "groups": pair.active_groups},
-        "inactive": {"name": pair.inactive, "groups": pair.inactive_groups},
-        "wayBackAfterwards": {"modelLoads": _loads_afterwards(plan)},
-    }
-
-
-def _written(each: Planned) -> Mapping[str, Any]:
-    named = {"name": each.name} if each.name else {}
-    kind = {"apiVersion": each.resource.api_version, "kind": each.resource.kind}
-    return {**kind, **named, "verbs": list(each.verbs), "why": each.why}
-
-
-def _rounded(load: float | None) -> float | None:
-    return None if load is None else round(load, 3)
-
-
-def _sorted(amounts: Amounts) -> dict[str, int]:
-    return dict(sorted(amounts.items()))

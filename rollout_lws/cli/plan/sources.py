@@ -107,12 +107,13 @@ def _plan(
 ) -> Plan:
     name, spec = rollout["metadata"]["name"], _checked(rollout).spec
     workload, other = spec.workload_ref.name, spec.counterpart_ref.name if spec.counterpart_ref is not None else ""
-    workloads = [workload, other] if other else [workload]
+    workloads = [*spec.workloads] if other else [workload]
     told = list(sources.told)
     wrong = wrong_kind(Draft.of(_seen(after, name, now)))
     if wrong is not None:
         raise UsageError(f"rollout/{name} would be refused: {wrong.message}")
-    for each in workloads:
+    # What the cluster lacks of companions is the controller's to tell.
+    for each in workloads[:2] if sources.asked else workloads:
         if after.find(LEADER_WORKER_SETS, each) is None:
             where = f"in namespace {sources.namespace}" if sources.asked else "in the files"
             what = f"LeaderWorkerSet {each!r}, which is not {where}"
@@ -139,7 +140,7 @@ def _plan(
         told += [
             f"LeaderWorkerSet {each} does not exist yet: applied, all of it starts as the file says"
             for each in workloads
-            if each not in known
+            if each not in known and after.find(LEADER_WORKER_SETS, each) is not None
         ]
     held = workloads if not other or spec.scales_sides else []
     told += [
@@ -220,5 +221,6 @@ def _workloads(given: tuple[Object, ...]) -> list[str]:
 def _named_by(rollout: Object) -> list[str]:
     """Names of the workloads that a Rollout names."""
     spec = rollout.get("spec") or {}
-    refs = (spec.get(member) or {} for member in ("workloadRef", "counterpartRef"))
-    return [ref["name"] for ref in refs if ref.get("name")]
+    refs = [(spec.get(member) or {}).get("name") for member in ("workloadRef", "counterpartRef")]
+    beside = [each.get(member) for each in spec.get("companions") or () for member in ("name", "counterpart")]
+    return [name for name in (*refs, *beside) if name]

@@ -109,10 +109,13 @@ def _sides(d: Draft) -> Iterator[Planned]:
     if not d.scales_sides:
         return
     down = "fewer as the other side gets some, 0 at the end" if d.capacity.shifts else "0 at the end"
-    for each, what in ((d.o.stable, down), (d.o.canary, f"up to {d.replicas}")):
-        if each is not None:
-            why = f"its replicas, {what}; its hold, and the label of its role"
-            yield Planned(each.workload.resource, each.name, _PATCH, why)
+    pairs = [(d.o.stable, d.o.canary, d.replicas)]
+    pairs += [(each.stable, each.canary, d.companion_replicas(each)) for each in d.o.companions]
+    for one, other, count in pairs:
+        for each, what in ((one, down), (other, f"up to {count}")):
+            if each is not None:
+                why = f"its replicas, {what}; its hold, and the label of its role"
+                yield Planned(each.workload.resource, each.name, _PATCH, why)
     # The last group stays until the whole side has lost its requests.
     if d.capacity.shifts and d.replicas > 1:
         why = "those that are about to go lose a label of their Service or pool, and say which"

@@ -14,7 +14,8 @@ import pytest
 from rollout_lws.cli.plan.model import Plan, Sides
 from rollout_lws.cli.plan.planning import make
 from rollout_lws.cli.plan.quotas import short_of
-from rollout_lws.cli.plan.show import lines, value
+from rollout_lws.cli.plan.show import lines
+from rollout_lws.cli.plan.values import value
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, LWS_NAME, SERVICES, Resource
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing

@@ -9,7 +9,8 @@ import pytest
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.plan.model import Plan
-from rollout_lws.cli.plan.planning import load_times, make
+from rollout_lws.cli.plan.planning import make
+from rollout_lws.cli.plan.startups import load_times
 from rollout_lws.objects.resources import PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, TypeVar
@@ -28,7 +28,7 @@ from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.targets.table import stored_version
-from rollout_lws.targets.version import Version
+from rollout_lws.targets.version import Version, version_together
 from rollout_lws.workload.canary import name_of_canary
 from rollout_lws.workload.facts import Facts
 
@@ -50,13 +50,25 @@ class _Draining(Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class Release:
     """A Rollout with its stable and canary LWS, of a pair its active and inactive side; None when absent. ``before`` is
-    the version that the release replaces, None when it is not stored.
+    the version that the release replaces, None when it is not stored. ``companions`` are further LWSs of a pair: that
+    of the active side, and that of the other one.
     """
 
     rollout: Object
     stable: Facts | None
     canary: Facts | None
     before: Version | None = None
+    companions: tuple[tuple[Facts | None, Facts | None], ...] = ()
+
+    @property
+    def of_active(self) -> tuple[Facts, ...]:
+        """The stable LWS, and the companions that serve with it, as far as they exist."""
+        return tuple(each for each in (self.stable, *(one for one, _ in self.companions)) if each is not None)
+
+    @property
+    def of_inactive(self) -> tuple[Facts, ...]:
+        """The canary LWS, and the companions on its side."""
+        return tuple(each for each in (self.canary, *(other for _, other in self.companions)) if each is not None)
 
     @property
     def edited(self) -> Facts | None:
@@ -114,10 +126,12 @@ def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: 
     return replace(assemble(rollout, filter(None, workloads), sets, members), before=before)
 
 
-def workload_names(rollout: Object) -> tuple[str, str]:
-    """Names of a Rollout's LWS, and of its canary, which a release may make; of a pair the active side's name first."""
+def workload_names(rollout: Object) -> tuple[str, ...]:
+    """Names of a Rollout's LWS, and of its canary, which a release may make; of a pair the active side's name first,
+    and those of companions last.
+    """
     sides, name = sides_of(rollout), named(rollout)
-    return (name, name_of_canary(name)) if sides is None else (sides.active, sides.inactive)
+    return (name, name_of_canary(name)) if sides is None else sides.every
 
 
 def of_workloads(names: Iterable[str], *, leaders: bool = False) -> str:
@@ -151,6 +165,24 @@ def version_hash(lws: Object) -> str:
     return typed(lws, LeaderWorkerSet).version.template_hash
 
 
+def side_hash(rollout: Object, workload: Object, others: Mapping[str, Object]) -> str:
+    """Our hash of the version in an LWS's spec; of a pair with companions that which it has together with those of its
+    side, which are among ``others`` by name.
+    """
+    sides, name = sides_of(rollout), workload["metadata"]["name"]
+    beside = (others.get(each) for each in (sides.members(name)[1:] if sides is not None else ()))
+    versions = [typed(each, LeaderWorkerSet).version if each is not None else None for each in beside]
+    return version_together(typed(workload, LeaderWorkerSet).version, versions).template_hash
+
+
+def fetch_companions(transport: Transport, rollout: Object) -> dict[str, Object]:
+    """The companions of both sides that exist, by name."""
+    sides, namespace = sides_of(rollout), rollout["metadata"]["namespace"]
+    names = sides.every[2:] if sides is not None else ()
+    found = ((name, transport.find(LEADER_WORKER_SETS.path(namespace, name))) for name in names)
+    return {name: lws for name, lws in found if lws is not None}
+
+
 def assemble(
     rollout: Object, workloads: Iterable[Object], stateful_sets: Iterable[Object], pods: Iterable[Object]
 ) -> Release:
@@ -167,14 +199,18 @@ def gathered(
     rollout: Object, workloads: Iterable[LeaderWorkerSet], sets: Iterable[StatefulSet], pods: Iterable[Pod]
 ) -> Release:
     """``assemble`` for objects that are already typed."""
-    name, other = workload_names(rollout)
-    group, paired = rollout["apiVersion"].partition("/")[0], sides_of(rollout) is not None
-    listed, members = list(sets), list(pods)
+    name, sides = workload_names(rollout)[0], sides_of(rollout)
+    group = rollout["apiVersion"].partition("/")[0]
+    listed, members, there = list(sets), list(pods), list(workloads)
+    if sides is not None:
+        known = {lws.metadata.name: _facts(lws, listed, members) for lws in there if lws.metadata.name in sides.every}
+        companions = tuple((known.get(one), known.get(other)) for one, other in sides.companions)
+        return Release(rollout, known.get(sides.active), known.get(sides.inactive), companions=companions)
     stable = canary = None
-    for lws in workloads:
+    for lws in there:
         if lws.metadata.name == name:
             stable = _facts(lws, listed, members)
-        elif (lws.metadata.name == other) if paired else lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
+        elif lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
             canary = _facts(lws, listed, members)
     return Release(rollout, stable, canary)
 

@@ -15,17 +15,34 @@ class Sides:
     """Names of the workloads of a pair. ``active`` has the requests at rest, and a release moves them to ``inactive``.
 
     ``known`` is whether the status says so; until then they are those of workloadRef and counterpartRef.
+    ``companions`` are the names of each companion, that of the active side first.
     """
 
     active: str
     inactive: str
     known: bool
+    companions: tuple[tuple[str, str], ...] = ()
 
     def role(self, name: str) -> str:
         """``active`` or ``inactive``; "" while that is not known."""
         if not self.known:
             return ""
-        return "active" if name == self.active else "inactive"
+        return "active" if name in self.members(self.active) else "inactive"
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """All workloads of the side that is named so: that one, and the companions that go with it."""
+        at = 0 if name == self.active else 1
+        return (name, *(each[at] for each in self.companions))
+
+    def called(self, name: str) -> str:
+        """A side in words: ``leaderworkerset/a``, with companions ``leaderworkerset/a with b and c``."""
+        first, *others = self.members(name)
+        return f"leaderworkerset/{first}" + (f" with {' and '.join(others)}" if others else "")
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All workloads, those of the two sides first."""
+        return (self.active, self.inactive, *(name for each in self.companions for name in each))
 
 
 def sides_of(rollout: Object) -> Sides | None:
@@ -35,9 +52,13 @@ def sides_of(rollout: Object) -> Sides | None:
         return None
     first = named(rollout)
     active = (rollout.get("status") or {}).get("active")
+    # By name, as their hashes are in that of the version.
+    companions = sorted(
+        (str(each.get("name")), str(each.get("counterpart"))) for each in rollout["spec"].get("companions") or ()
+    )
     if active == other:
-        return Sides(other, first, known=True)
-    return Sides(first, other, known=active == first)
+        return Sides(other, first, known=True, companions=tuple((there, here) for here, there in companions))
+    return Sides(first, other, known=active == first, companions=tuple(companions))
 
 
 def scales_sides(rollout: Object) -> bool:
@@ -92,6 +113,7 @@ def is_settled(rollout: Object) -> bool:
         status.get("phase") == "Healthy"
         and not status.get("startRequested")
         and not is_active_edited(rollout)
+        and not is_arriving(rollout)
         and bool(stable and judged)
         and judged in (stable, status.get("inactiveHash"))
     )
@@ -100,6 +122,18 @@ def is_settled(rollout: Object) -> bool:
 def is_active_edited(rollout: Object) -> bool:
     """Whether the active side of a pair has a version in its template that the hold keeps from starting."""
     return _reason(rollout) == "ActiveSideEdited"
+
+
+def is_arriving(rollout: Object) -> bool:
+    """Whether some workloads of a pair's inactive side have another version, and its release waits for the others, or
+    for a while in which none changes.
+    """
+    return bool((rollout.get("status") or {}).get("arriving")) or is_incomplete(rollout)
+
+
+def is_incomplete(rollout: Object) -> bool:
+    """Whether such a version stays as it is until a person acts."""
+    return _reason(rollout) == "VersionIncomplete"
 
 
 def serving_hash(rollout: Object) -> str:

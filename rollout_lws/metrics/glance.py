@@ -30,6 +30,11 @@ class _Named(Struct, frozen=True):
     name: str = ""
 
 
+class _Companion(Struct, frozen=True):
+    name: str = ""
+    counterpart: str = ""
+
+
 class _Pause(Struct, frozen=True):
     approval_timeout_seconds: int | None = None
 
@@ -57,6 +62,7 @@ class _Strategy(Struct, frozen=True):
 class _Spec(Struct, frozen=True):
     workload_ref: _Named = _Named()
     counterpart_ref: _Named | None = None
+    companions: tuple[_Companion, ...] | None = ()
     strategy: _Strategy = _Strategy()
 
 
@@ -211,6 +217,12 @@ class Glance(Struct, frozen=True):
         """Name of the workload whose template has the version that is released: of a pair the inactive side."""
         first, other = self.spec.workload_ref, self.spec.counterpart_ref
         return other.name if other is not None and self.status.active == first.name else first.name
+
+    @property
+    def released_beside(self) -> tuple[str, ...]:
+        """Names of the companions whose templates are of that version too."""
+        turned = self.released == self.spec.workload_ref.name
+        return tuple(each.name if turned else each.counterpart for each in self.spec.companions or ())
 
     @property
     def style_name(self) -> str:

@@ -7,7 +7,7 @@ client library writes whole families at a time, and takes eight times as long; i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -56,8 +56,10 @@ class Sample:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-def samples(rollout: Glance, lws: Target | None) -> Iterator[Sample]:
-    """All samples of a Rollout whose LWS is ``lws``, None when there is none."""
+def samples(rollout: Glance, lws: Target | None, beside: Sequence[Target | None] = ()) -> Iterator[Sample]:
+    """All samples of a Rollout whose LWS is ``lws``, None when there is none; ``beside`` are its companions in the
+    release.
+    """
     status, style = rollout.status, rollout.style
     yield Sample(
         "rollout_lws_info",
@@ -92,7 +94,7 @@ def samples(rollout: Glance, lws: Target | None) -> Iterator[Sample]:
         if status.traffic.applied is not None:
             yield Sample("rollout_lws_weight_applied_ratio", status.traffic.applied.weight / 100)
     yield from _of_gates(rollout)
-    yield from _moment("rollout_lws_deadline_timestamp_seconds", deadline(rollout, lws))
+    yield from _moment("rollout_lws_deadline_timestamp_seconds", deadline(rollout, lws, beside))
 
 
 def _of_gates(rollout: Glance) -> Iterator[Sample]:
@@ -108,21 +110,22 @@ def _of_gates(rollout: Glance) -> Iterator[Sample]:
 
 def pending_since(rollout: Glance) -> datetime | None:
     """Since when a version waits without a release, refused or aborted; None when none does. Of a pair the inactive
-    side has the version before, which waits for nothing; one that is applied to the active side waits there.
+    side has the version before, which waits for nothing; one that is applied to the active side waits there, and
+    one that not all workloads of a side have waits for the others.
     """
     status = rollout.status
     if status.stable is None or status.summary is None or status.releasing:
         return None
     on_record = rollout.paired and status.phase != Phase.ABORTED
     known = {None, "", status.stable.template_hash, status.inactive_hash if on_record else None}
-    waits = status.start_requested or status.reason == Reason.ACTIVE_SIDE_EDITED
+    waits = status.start_requested or status.reason in (Reason.ACTIVE_SIDE_EDITED, Reason.VERSION_INCOMPLETE)
     waits = waits or status.observed_template_hash not in known
     return status.summary.since if waits else None
 
 
-def deadline(rollout: Glance, lws: Target | None) -> datetime | None:
+def deadline(rollout: Glance, lws: Target | None, beside: Sequence[Target | None] = ()) -> datetime | None:
     """When the release's current wait exceeds its deadline; None without a deadline, or if it is that of a version of
-    another LWS than ``lws``.
+    another LWS than ``lws``. Of companions, ``beside``, the longest counts.
     """
     status, strategy, step = rollout.status, rollout.spec.strategy, rollout.status.step
     if not status.releasing or step is None or step.started_at is None or status.summary is None:
@@ -140,7 +143,8 @@ def deadline(rollout: Glance, lws: Target | None) -> datetime | None:
         return _after(since, strategy.progress_deadline_seconds)
     if lws is None or (rollout.paired and lws.metadata.name != rollout.released):
         return None
-    return _after(since, lws.version.progress_deadline_seconds)
+    every = (lws, *(each for each in beside if each is not None))
+    return _after(since, max(each.version.progress_deadline_seconds for each in every))
 
 
 def _approval_timeout(rollout: Glance) -> int | None:
@@ -218,7 +222,7 @@ def _add(families: dict[str, list[str]], body: bytes, find: Find) -> None:
     meta = rollout.metadata
     own = f'{{namespace="{meta.namespace}",rollout="{meta.name}"'
     try:
-        told = list(samples(rollout, find(rollout.released)))
+        told = list(samples(rollout, find(rollout.released), [find(name) for name in rollout.released_beside]))
     except ValueError:
         # Another writer has written an invalid status; the Rollout's reconcile fixes it.
         return

@@ -71,6 +71,7 @@ def second_rollout(d: Draft) -> Refusal | None:
     if older is None:
         return None
     whose = f"{d.name} or {d.other_name}" if d.paired else d.called
+    whose = f"{d.name}, {d.other_name} or a companion of theirs" if d.o.companions else whose
     return Refusal(
         Reason.SECOND_ROLLOUT,
         f"{whose} is already released by Rollout {older.name}, which is older: delete one of the two",

@@ -32,6 +32,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ME = "system:serviceaccount:tools:rollout-lws-controller"
 UID = "uid-rollout"
 USERS = lws()
+_REF = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
 HELD = patched(USERS, hold(USERS, KEYS, UID))
 OPENED = patched(HELD, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}}})
 
@@ -84,6 +85,21 @@ def asked(
 def test_an_edit_is_judged_by_the_rollout_that_holds() -> None:
     assert asked().outcome is Outcome.REPAIRED
     assert asked(Rule.PENDING) == ALLOWED
+
+
+@pytest.mark.parametrize("member", ["name", "counterpart"])
+def test_the_rollout_of_a_pair_is_found_by_a_companions_name(member: str) -> None:
+    names = {"name": "beside", "counterpart": "beside-green", member: NAME}
+    spec = json.loads(_json(rollout()))["spec"] | {
+        "workloadRef": {**_REF, "name": "decode"},
+        "counterpartRef": {**_REF, "name": "decode-green"},
+        "companions": [{**names, "replicas": 2}],
+        "strategy": {"canary": {"capacity": "Pair", "steps": [{"replicas": 1}]}},
+    }
+    made = json.loads(_json(rollout(status=at_rest(), metadata={"creationTimestamp": NOW}))) | {"spec": spec}
+    there = namespace(rollouts=[stored_rollout(msgspec.json.encode(made))], workloads=[HELD])
+    assert asked(known=there).outcome is Outcome.REPAIRED
+    assert asked(Rule.PENDING, known=there) == ALLOWED
 
 
 def test_what_the_controller_writes_itself_is_its_own_affair() -> None:

@@ -161,24 +161,26 @@ def _start(rollout: Object, live: str) -> Ask | Already:
             f"{name} is no pair, so its release starts by itself when another template is applied to"
             f" leaderworkerset/{rollout['spec']['workloadRef']['name']}"
         )
+    inactive = sides.called(sides.inactive)
     if phase_of(rollout) == "Progressing":
         raise UsageError(
-            f"{name} has a release on already, to leaderworkerset/{sides.inactive}: look with"
-            f" `rollout-lws get {_bare(rollout)}`"
+            f"{name} has a release on already, to {inactive}: look with `rollout-lws get {_bare(rollout)}`"
         )
-    if not sides.known or _stalled_for(rollout) in ("CounterpartMissing", "ActiveSideUnknown"):
+    if not sides.known or _stalled_for(rollout) in _UNFIT:
         raise UsageError(f"{name} is {_phase_words(rollout)}: nothing can be released")
     if live and live == serving_hash(rollout):
         raise UsageError(
-            f"{name}: leaderworkerset/{sides.inactive} has the version that leaderworkerset/{sides.active} runs: apply"
-            f" another one to {sides.inactive}"
+            f"{name}: {inactive} has the version that {sides.called(sides.active)} runs: apply another one to"
+            f" {sides.inactive}"
         )
     if _status(rollout).get("startRequested"):
         told = message(rollout)
-        return Already(
-            f"{name} was asked to release leaderworkerset/{sides.inactive} already" + (f": {told}" if told else "")
-        )
-    return Ask("Start", f"{name} releases the version of leaderworkerset/{sides.inactive}{_stays_paused(rollout)}")
+        return Already(f"{name} was asked to release {inactive} already" + (f": {told}" if told else ""))
+    return Ask("Start", f"{name} releases the version of {inactive}{_stays_paused(rollout)}")
+
+
+#: Reasons why the sides of a pair are not known, or not whole.
+_UNFIT = ("CounterpartMissing", "CompanionMissing", "ActiveSideUnknown")
 
 
 def _stalled_for(rollout: Object) -> str:

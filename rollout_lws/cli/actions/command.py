@@ -116,12 +116,13 @@ def start(**given: Any) -> None:
 def _start(transport: Transport, rollout: Object) -> action_rules.Judge:
     """Judges a start by the version that the inactive side has now, as far as that may be read."""
     # Only this action needs the libraries that decode workloads.
-    from rollout_lws.cli.releases import version_hash
+    from rollout_lws.cli.releases import fetch_companions, side_hash
 
     if sides_of(rollout) is None:
         return action_rules.start("")
     try:
-        return action_rules.start(version_hash(fetch_workload(transport, rollout)))
+        workload, companions = fetch_workload(transport, rollout), fetch_companions(transport, rollout)
+        return action_rules.start(side_hash(rollout, workload, companions))
     except ApiError as error:
         if error.code != 403:
             raise

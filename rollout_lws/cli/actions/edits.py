@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import click
@@ -17,7 +17,7 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.actions import action_rules, pair_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.options import rollout_argument, with_target
-from rollout_lws.cli.releases import stored_versions, version_hash
+from rollout_lws.cli.releases import fetch_companions, side_hash, stored_versions
 from rollout_lws.cli.rollouts import (
     fetch_named,
     fetch_rollout,
@@ -32,9 +32,11 @@ from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.targets.version import HASH_SEPARATOR, hashes_of
 
 _force = click.option("--force", is_flag=True, help="Though a GitOps controller keeps the LWS and may take it back.")
 _SHOWN_IMAGES = 3
+_SHOWN_DIGITS = 5
 #: Role shown for a version whose release did not complete, by the controller's rollback reason.
 _LEFT = {"Aborted": "aborted", "Rollback": "taken back", "Continuous": "superseded"}
 
@@ -65,7 +67,7 @@ def history(name: str, revision: int | None, output: str | None, target: Target)
         more = len(each.images) - _SHOWN_IMAGES
         images = ", ".join(each.images[:_SHOWN_IMAGES]) + (f" and {more} more" if more > 0 else "")
         role = _role(each, rollout)
-        rows.append((str(each.number), role, each.revision, each.template_hash, age(each.created, now), images))
+        rows.append((str(each.number), role, each.revision, _short(each.template_hash), age(each.created, now), images))
     click.echo("\n".join(table(rows)))
 
 
@@ -153,10 +155,13 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 def release_hold(name: str, yes: bool, target: Target) -> None:
     """Let LeaderWorkerSet roll the LWS of Rollout NAME by itself, without steps, until the annotation is removed."""
     seen = _look(name, target, lambda seen, sides: pair_rules.without_hold(seen.rollout, sides), held=True)
-    meta, mark = seen.lws["metadata"], f"{seen.rollouts.group}/release-hold"
-    what = f"leaderworkerset/{meta['name']}"
-    if (meta.get("annotations") or {}).get(mark) == "true":
-        click.echo(f"{what} is let go of already")
+    mark = f"{seen.rollouts.group}/release-hold"
+    every = [seen.lws, *seen.beside]
+    held = [each for each in every if (each["metadata"].get("annotations") or {}).get(mark) != "true"]
+    names = [each["metadata"]["name"] for each in held or every]
+    what, are = " and ".join(f"leaderworkerset/{each}" for each in names), "are" if len(names) > 1 else "is"
+    if not held:
+        click.echo(f"{what} {are} let go of already")
         return
     waits = seen.live != seen.stable
     rolls = "the version that waits rolls at once, in every group" if waits else "the next version rolls at once"
@@ -166,14 +171,16 @@ def release_hold(name: str, yes: bool, target: Target) -> None:
     seen.transport.close()
     if not yes and not click.confirm(f"{what}: {rolls}. Go on?", err=True):
         raise UsageError("nothing was changed")
-    _patch(seen, versions.annotating(seen.lws, mark, "true"))
-    click.echo(f"{what} is let go of: {rolls}; to have it held again: kubectl annotate lws {meta['name']} {mark}-")
+    for each in held:
+        _patch(replace(seen, lws=each), versions.annotating(each, mark, "true"))
+    again = f"kubectl annotate lws {' '.join(names)} {mark}-"
+    click.echo(f"{what} {are} let go of: {rolls}; to have {'them' if len(names) > 1 else 'it'} held again: {again}")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A release as an edit reads it. ``live``, ``stable`` and ``aborted`` are our hashes of the LWS's current version,
-    the serving version, and the last aborted one ("": none).
+    the serving version, and the last aborted one ("": none). ``beside`` are companions of a pair's active side.
     """
 
     transport: Transport
@@ -184,6 +191,7 @@ class Seen:
     live: str
     stable: str
     aborted: str
+    beside: tuple[Object, ...] = ()
 
 
 #: Why an edit of a pair is refused, and what to do instead.
@@ -212,8 +220,10 @@ def _look(name: str, target: Target, instead: Instead = _of_pair, *, held: bool 
         lws = fetch_named(transport, rollout, sides.active)
     else:
         lws = fetch_workload(transport, rollout)
-    live = version_hash(lws)
-    seen = Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"))
+    companions = fetch_companions(transport, rollout)
+    live = side_hash(rollout, lws, companions)
+    beside = [companions[each] for each in sides.members(sides.active)[1:] if each in companions] if sides else ()
+    seen = Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"), (*beside,))
     if sides is not None and not of_active:
         raise UsageError(instead(seen, sides))
     return seen
@@ -295,6 +305,14 @@ def _pairs(images: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"{each!r} is no CONTAINER=IMAGE")
         wanted[container] = value
     return wanted
+
+
+def _short(template_hash: str) -> str:
+    """A hash that is not too wide for a table: of several workloads that have a version together, the beginning of
+    each of theirs.
+    """
+    own = hashes_of(template_hash)
+    return template_hash if len(own) == 1 else HASH_SEPARATOR.join(each[:_SHOWN_DIGITS] for each in own)
 
 
 def _role(each: versions.Stored, rollout: Object) -> str:

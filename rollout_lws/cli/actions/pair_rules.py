@@ -20,7 +20,7 @@ def way_back(rollout: Object, sides: Sides, known: Sequence[Stored], live: str, 
     if releasing(rollout):
         return (
             f"rollout/{name} is a pair whose release is on: `rollout-lws abort {name}` sends all requests back to"
-            f" leaderworkerset/{sides.active}"
+            f" {sides.called(sides.active)}"
             + (", which loads the groups again that it has given up" if has_given_up_groups(rollout) else "")
         )
     stable = serving_hash(rollout)
@@ -29,19 +29,22 @@ def way_back(rollout: Object, sides: Sides, known: Sequence[Stored], live: str, 
     wanted = to_undo(known, "" if edited else stable, stable, number)
     images = f" ({', '.join(wanted.images)})" if wanted.images else ""
     prints = f"`rollout-lws history {name} --revision {wanted.number}` prints it"
+    if sides.companions:
+        prints += ", of companions only their own manifests have it"
+    active, inactive = sides.called(sides.active), sides.called(sides.inactive)
     if edited:
         return (
-            f"rollout/{name} is a pair, and leaderworkerset/{sides.active}, the active side, runs revision"
-            f" {wanted.number}{images} and has another version in its template: apply that revision to it; {prints}"
+            f"rollout/{name} is a pair, and {active}, the active side, runs revision {wanted.number}{images} and has"
+            f" another version in its template{'s' if sides.companions else ''}: apply that revision to it; {prints}"
         )
     if wanted.template_hash == live:
         return (
-            f"rollout/{name} is a pair, and leaderworkerset/{sides.inactive} still has revision"
-            f" {wanted.number}{images}: `rollout-lws start {name}` releases it"
+            f"rollout/{name} is a pair, and {inactive} still has revision {wanted.number}{images}:"
+            f" `rollout-lws start {name}` releases it"
         )
     return (
-        f"rollout/{name} is a pair, and leaderworkerset/{sides.inactive} has another version than revision"
-        f" {wanted.number}{images}: apply that one to it, and it is released in steps; {prints}"
+        f"rollout/{name} is a pair, and {inactive} has another version than revision {wanted.number}{images}: apply"
+        f" that one to it, and it is released in steps; {prints}"
     )
 
 
@@ -49,6 +52,7 @@ def without_restart(rollout: Object, sides: Sides) -> str:
     return (
         f"rollout/{rollout['metadata']['name']} is a pair, and its workloads are not edited: to release the same"
         f" version once more, apply it with another annotation of its pods to {_inactive(sides)}"
+        + (f"; its release begins when each of these has one{_or_start(rollout)}" if sides.companions else "")
     )
 
 
@@ -56,6 +60,7 @@ def without_edit(rollout: Object, sides: Sides) -> str:
     return (
         f"rollout/{rollout['metadata']['name']} is a pair, and its workloads are not edited: apply the change to"
         f" {_inactive(sides)}, and it is released in steps"
+        + (f" when each of these has another version{_or_start(rollout)}" if sides.companions else "")
     )
 
 
@@ -66,7 +71,11 @@ def without_hold(rollout: Object, sides: Sides) -> str:
     return f"rollout/{name} is a pair, whose workloads are not held, so there is no hold to open"
 
 
+def _or_start(rollout: Object) -> str:
+    return f", or by `rollout-lws start {rollout['metadata']['name']}`"
+
+
 def _inactive(sides: Sides) -> str:
     if sides.known:
-        return f"leaderworkerset/{sides.inactive}, the inactive side"
-    return f"the side without requests, leaderworkerset/{sides.active} or leaderworkerset/{sides.inactive}"
+        return f"{sides.called(sides.inactive)}, the inactive side"
+    return f"the side without requests, {sides.called(sides.active)} or {sides.called(sides.inactive)}"

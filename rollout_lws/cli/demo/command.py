@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import click
 
-from rollout_lws.cli.demo import manifests, pair
+from rollout_lws.cli.demo import manifests, pair, prefill_decode
 from rollout_lws.cli.demo.checks import Object
-from rollout_lws.cli.demo.play import Course, Plan, play
+from rollout_lws.cli.demo.plan import Companion, Course, Plan
+from rollout_lws.cli.demo.play import play
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.listing import coloured
 from rollout_lws.cli.manifests import read_manifests
@@ -30,12 +31,15 @@ _SCRAPE_EVERY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Demo:
-    """``gated`` and ``strategy`` are those of our own manifests; ``paired``, they are those of two workloads."""
+    """``gated`` and ``strategy`` are those of our own manifests; ``paired``, they are those of two workloads, or with
+    ``companions`` of two on each side.
+    """
 
     course: Course = Course.PROMOTED
     gated: bool = False
     strategy: Mapping[str, str] = field(default_factory=dict)
     paired: bool = False
+    companions: bool = False
 
 
 _BAD_VERSION = "bad-version"
@@ -47,6 +51,7 @@ _DEMOS = {
     "in-place": _Demo(strategy={"capacity": "InPlace"}),
     "surge": _Demo(strategy={"capacity": "Surge"}),
     "shift": _Demo(paired=True),
+    "prefill-decode": _Demo(paired=True, companions=True),
 }
 
 
@@ -67,7 +72,7 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
     """Watch a release on an embedded cluster: a canary that is promoted, or a bad version that a gate finds at 10 % of
     the requests, or one that you abort, or blue-green, or a canary whose groups are in the LeaderWorkerSet itself:
     renewed in place, or made in a surge, or a pair of LeaderWorkerSets of which one gives up groups as the other one
-    gets some.
+    gets some, or prefill and decode that are released as one version.
 
     A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
@@ -92,7 +97,7 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
     if given and demo.course is Course.GATE_FAILED:
         raise UsageError(f"{what} plays its own manifests, whose model servers tell figures: leave -f out")
     if given and demo.paired:
-        raise UsageError(f"{what} plays its own manifests, of two LeaderWorkerSets: leave -f out")
+        raise UsageError(f"{what} plays its own manifests, of several LeaderWorkerSets: leave -f out")
     if demo.paired:
         return _pair(demo, api_version, load, hesitation, ending)
     gated = demo.gated and not given
@@ -125,10 +130,26 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
 
 
 def _pair(demo: _Demo, api_version: str, load: float, hesitation: float, ending: float) -> Plan:
+    if demo.companions:
+        return _prefill_decode(demo.course, api_version, load, hesitation, ending)
     old = pair.workload(pair.BLUE)
     template, change = _version(manifests.workload(), [], demo.course)
     plan = manifests.with_short_waits(pair.rollout(api_version))
     return Plan(old, plan, pair.others(), template, change, demo.course, load, hesitation, ending, pair.GREEN)
+
+
+def _prefill_decode(course: Course, api_version: str, load: float, hesitation: float, ending: float) -> Plan:
+    old, new = (prefill_decode.decode(name) for name in (prefill_decode.DECODE_BLUE, prefill_decode.DECODE_GREEN))
+    template, change = manifests.with_image(new, manifests.NEW), f"set image {manifests.NEW}"
+    companion = Companion(
+        prefill_decode.PREFILL_BLUE,
+        prefill_decode.PREFILL_GREEN,
+        manifests.with_image(prefill_decode.prefill(prefill_decode.PREFILL_GREEN), manifests.NEW),
+        prefill_decode.RELEASE_ID,
+    )
+    plan, others = manifests.with_short_waits(prefill_decode.rollout(api_version)), prefill_decode.others()
+    side = prefill_decode.DECODE_GREEN
+    return Plan(old, plan, others, template, change, course, load, hesitation, ending, side, companion)
 
 
 def _demand(manifest: Object, member: str) -> None:

@@ -4,16 +4,16 @@ gets some, and the checks of how that went.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import yaml
 
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Expected, Listing, Object
 from rollout_lws.cli.demo.manifests import GROUPS, NAME, NAMESPACE, SHORT_GRACE, SHORT_WAIT
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_GROUP_INDEX, LWS_NAME, LWS_WORKER_INDEX, PODS
+from rollout_lws.cli.demo.replay import counted, group_sizes, loads, moments
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.sandbox.store import Event
 
 #: The side that serves at first, and the one that is parked.
@@ -39,7 +39,7 @@ def workload(side: str) -> Object:
 def others() -> tuple[Object, ...]:
     """The parked side, a Service for the leaders of each, a Gateway, and an HTTPRoute to both Services."""
     kinds = {each["kind"]: each for each in manifests.traffic()}
-    services = (_service(kinds["Service"], side) for side in (BLUE, GREEN))
+    services = (service_of(kinds["Service"], side, service(side)) for side in (BLUE, GREEN))
     route = kinds["HTTPRoute"]
     route["spec"]["rules"][0]["backendRefs"] = [
         {"name": service(side), "port": 80, "weight": weight} for side, weight in ((BLUE, 100), (GREEN, 0))
@@ -47,12 +47,13 @@ def others() -> tuple[Object, ...]:
     return (workload(GREEN), *services, kinds["Gateway"], route)
 
 
-def _service(plain: Object, side: str) -> Object:
+def service_of(plain: Object, workload: str, name: str) -> Object:
+    """The Service with another ``name`` that selects the leaders of ``workload`` alone."""
     # The leaders' label "app" is what a group loses before it goes.
-    selector = {**plain["spec"]["selector"], LWS_NAME: side, LWS_WORKER_INDEX: "0"}
+    selector = {**plain["spec"]["selector"], LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
     return {
         **plain,
-        "metadata": {**plain["metadata"], "name": service(side)},
+        "metadata": {**plain["metadata"], "name": name},
         "spec": {**plain["spec"], "selector": selector},
     }
 
@@ -96,31 +97,37 @@ def end_state(before: Listing, after: Listing, events: Iterable[Event], expected
     """
     (rollout,) = after["Rollout"].values()
     reached = str((rollout.get("status") or {}).get("phase"))
-    extra = [
-        f"{kind} {name}"
-        for kind, names in after.items()
-        for name, obj in names.items()
-        if name not in before[kind] and checks.label(obj, LWS_NAME) != expected.workload
-    ]
     services = [("Service", service(side)) for side in (BLUE, GREEN)]
     return [
         *checks.updated(before, after, expected),
         checks.all_ready(after, expected.workload),
         checks.images(after, expected),
         *_counted(_Counts.of(before, events)),
-        _parked(after),
+        parked(after, BLUE),
         Check(reached == "Healthy", "the Rollout says Healthy", f"phase {reached}"),
         checks.held(after["LeaderWorkerSet"][expected.workload], expected.api_group),
-        Check(not extra, "nothing is left over", ", ".join(sorted(extra)) or "the same objects as before"),
+        nothing_more(before, after, {expected.workload}),
         replace(checks.given_back(before, after, services), claim="no Service was changed"),
     ]
 
 
-def _parked(after: Listing) -> Check:
-    left = [name for name, pod in after["Pod"].items() if checks.label(pod, LWS_NAME) == BLUE]
-    asked = after["LeaderWorkerSet"][BLUE]["spec"].get("replicas", 1)
-    said = f"{asked} groups of {BLUE}" + (f": {', '.join(sorted(left))}" if left else "")
-    return Check(is_parked(after, BLUE), "the old side is parked", said)
+def nothing_more(before: Listing, after: Listing, new: Collection[str]) -> Check:
+    """Nothing is there that was not there before, but for pods and sets of the ``new`` LeaderWorkerSets."""
+    extra = [
+        f"{kind} {name}"
+        for kind, names in after.items()
+        for name, obj in names.items()
+        if name not in before[kind] and checks.label(obj, LWS_NAME) not in new
+    ]
+    return Check(not extra, "nothing is left over", ", ".join(sorted(extra)) or "the same objects as before")
+
+
+def parked(after: Listing, side: str) -> Check:
+    """The workload of the old side has no groups."""
+    left = [name for name, pod in after["Pod"].items() if checks.label(pod, LWS_NAME) == side]
+    asked = after["LeaderWorkerSet"][side]["spec"].get("replicas", 1)
+    said = f"{asked} groups of {side}" + (f": {', '.join(sorted(left))}" if left else "")
+    return Check(is_parked(after, side), "the old side is parked", said)
 
 
 def _counted(found: _Counts) -> list[Check]:
@@ -149,30 +156,10 @@ class _Counts:
 
     @classmethod
     def of(cls, before: Listing, events: Iterable[Event]) -> _Counts:
-        pods, size = dict(before["Pod"]), _size(before)
-        known = {pod["metadata"]["uid"] for pod in pods.values()}
-        counts, made = [_groups(pods, size)], set()
-        for event in events:
-            if event.resource != PODS:
-                continue
-            name, uid = event.object["metadata"]["name"], event.object["metadata"]["uid"]
-            if event.type == "DELETED":
-                pods.pop(name, None)
-            else:
-                pods[name] = event.object
-                if checks.label(event.object, LWS_WORKER_INDEX) == "0" and uid not in known:
-                    made.add(uid)
-            counts.append(_groups(pods, size))
-        return cls(max(every for every, _ in counts), min(ready for _, ready in counts), len(made))
-
-
-def _size(listing: Listing) -> int:
-    return int(listing["LeaderWorkerSet"][BLUE]["spec"]["leaderWorkerTemplate"].get("size", 1))
-
-
-def _groups(pods: dict[str, Object], size: int) -> tuple[int, int]:
-    """How many groups there are, and how many of them are ready."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for pod in pods.values():
-        found.setdefault((checks.label(pod, LWS_NAME), checks.label(pod, LWS_GROUP_INDEX)), []).append(pod)
-    return len(found), sum(len(group) == size and all(map(checks.is_ready, group)) for group in found.values())
+        every, sizes = list(events), group_sizes(before)
+        counts = [counted(pods, sizes).values() for _, pods in moments(before, every)]
+        return cls(
+            max(sum(total for total, _ in each) for each in counts),
+            min(sum(ready for _, ready in each) for each in counts),
+            sum(loads(before, every).values()),
+        )

@@ -9,8 +9,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -20,8 +19,9 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_client import ask
-from rollout_lws.cli.demo import checks, manifests, pair
+from rollout_lws.cli.demo import checks, manifests, pair, prefill_decode
 from rollout_lws.cli.demo.checks import Check, Expected, Listing, Object, label
+from rollout_lws.cli.demo.plan import Companion, Course, Plan
 from rollout_lws.cli.demo.requests import (
     Requests,
     answered,
@@ -51,7 +51,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
@@ -70,60 +70,8 @@ _KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, INGRESSES, HTTP_ROU
 _OF_GATES = frozenset({EventReason.GATE_PASSED, EventReason.GATE_FAILED, EventReason.GATE_INCONCLUSIVE})
 
 
-class Course(StrEnum):
-    """How a release goes."""
-
-    PROMOTED = "each step that waits for approval is approved"
-    ABORTED = "the user aborts it"
-    GATE_FAILED = "a gate fails, and it is aborted by itself"
-
-
 class DemoFailed(RolloutLwsError):
     """The release did not reach an expected state; the message names that state."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One demo. ``load``, ``hesitation`` and ``ending`` are seconds: a pod's startup, the user's hesitation, and a
-    deleted pod's termination, as of servers that finish their requests. Data planes lag by less.
-    """
-
-    workload: Object
-    rollout: Object
-    others: tuple[Object, ...]
-    """The user's other manifests, such as Services, claims and secrets; applied first."""
-    template: Object
-    """The new leaderWorkerTemplate."""
-    change: str
-    """The user's change of the template, in words."""
-    course: Course
-    load: float
-    hesitation: float
-    ending: float
-    counterpart: str = ""
-    """The LWS that gets the new template where that is not ``workload`` itself: the parked side of a pair."""
-
-    @property
-    def aborted(self) -> bool:
-        """Whether the old version is what serves in the end."""
-        return self.course is not Course.PROMOTED
-
-    @property
-    def namespace(self) -> str:
-        return str(self.workload["metadata"].get("namespace") or manifests.NAMESPACE)
-
-    @property
-    def name(self) -> str:
-        return str(self.rollout["metadata"]["name"])
-
-    @property
-    def workload_name(self) -> str:
-        return str(self.workload["metadata"]["name"])
-
-    @property
-    def edited(self) -> str:
-        """The name of the LWS that gets the new template."""
-        return self.counterpart or self.workload_name
 
 
 async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
@@ -169,10 +117,10 @@ class _Player:
         for manifest in (*plan.others, plan.workload, plan.rollout):
             self._cluster.apply(manifest)
         await self._until(
-            f"LeaderWorkerSet {plan.workload_name} is ready and the Rollout is Healthy",
+            f"LeaderWorkerSet {' and '.join(plan.serving)} is ready and the Rollout is Healthy",
             lambda: (
                 self._status().get("phase") == "Healthy"
-                and checks.all_ready(self._listing(), plan.workload_name).passed
+                and all(checks.all_ready(self._listing(), name).passed for name in plan.serving)
             ),
             _PATIENCE + plan.load,
         )
@@ -180,7 +128,9 @@ class _Player:
         before = self._listing()
         self._events.clear()
         async with self._telling(requests):
-            await self._act(plan.change, self._patch_template)
+            await self._act(plan.change, lambda: self._patch_template(plan.edited, plan.template))
+            if plan.companion is not None:
+                await self._complete(plan.companion)
             match plan.course:
                 case Course.PROMOTED:
                     await self._promote()
@@ -194,9 +144,10 @@ class _Player:
         return self._judge(before, requests)
 
     def _has_ended(self, before: Listing) -> bool:
-        now = self._listing()
-        if self._plan.counterpart:
-            return pair.is_parked(now, self._plan.workload_name) and checks.all_ready(now, self._plan.edited).passed
+        now, plan = self._listing(), self._plan
+        if plan.counterpart:
+            parked = all(pair.is_parked(now, name) for name in plan.serving)
+            return parked and all(checks.all_ready(now, name).passed for name in plan.renewed)
         return set(now["Pod"]) <= set(before["Pod"])
 
     async def _measure(self) -> Requests | None:
@@ -231,6 +182,20 @@ class _Player:
             if summary(self._rollout())["state"] == "Analyzing":
                 self._teller.say("requests", requests.so_far().told)
                 self._show()
+
+    async def _complete(self, companion: Companion) -> None:
+        """Show that the new version of one workload alone starts nothing, then give the other one its own."""
+        waits = Reason.VERSION_INCOMPLETE
+        await self._until(
+            "the Rollout waits for the rest of the version",
+            lambda: (self._status().get("verdict") or {}).get("reason") == waits,
+        )
+        await self._follow(lambda: False, self._plan.hesitation)
+        await self._act(
+            f"the same for {companion.counterpart}",
+            lambda: self._patch_template(companion.counterpart, companion.template),
+        )
+        await self._until("the release begins", lambda: self._status().get("phase") == "Progressing")
 
     async def _promote(self) -> None:
         """Approve each step that awaits approval, until the release is over."""
@@ -273,7 +238,8 @@ class _Player:
         in_steps = _in_steps(self._rollout(), self._lws(plan.workload_name), first=plan.aborted)
         expected = Expected(plan.edited, template, plan.aborted, in_steps, self._group, by_gate)
         if plan.counterpart:
-            judged = pair.end_state(before, after, self._events, expected)
+            end_state = pair.end_state if plan.companion is None else prefill_decode.end_state
+            judged = end_state(before, after, self._events, expected)
         else:
             lost = checks.lost_before_promotion(before, self._events, plan.workload_name, self._rollouts)
             every = {each.object["metadata"]["name"] for each in self._events if each.resource == LEADER_WORKER_SETS}
@@ -289,10 +255,12 @@ class _Player:
             )
         return judged
 
-    def _patch_template(self) -> str:
-        path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.edited)
-        self._user.merge_patch(path, {"spec": {"leaderWorkerTemplate": self._plan.template}})
-        return f"leaderworkerset/{self._plan.edited} patched"
+    def _patch_template(self, name: str, template: Object) -> str:
+        body: Object = {"spec": {"leaderWorkerTemplate": template}}
+        if self._plan.companion is not None:
+            body["metadata"] = {"labels": {f"{self._group}/rollout-id": self._plan.companion.release_id}}
+        self._user.merge_patch(LEADER_WORKER_SETS.path(self._plan.namespace, name), body)
+        return f"leaderworkerset/{name} patched"
 
     def _ask(self, judge: action_rules.Judge, reason: str | None = None) -> str:
         return ask(self._user, self._rollouts, self._plan.name, judge, reason=reason, patience=0)

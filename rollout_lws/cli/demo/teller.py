@@ -61,7 +61,7 @@ def changes(release: Release) -> list[tuple[str, str]]:
     if said["traffic"]:
         told.append(("traffic", f"{said['traffic']} of requests to the new version"))
     now = datetime.now(UTC)
-    return told + [(facts.name, _counts(facts, now)) for facts in (release.stable, release.canary) if facts is not None]
+    return told + [(facts.name, _counts(facts, now)) for facts in (*release.of_active, *release.of_inactive)]
 
 
 def _counts(facts: Facts, now: datetime) -> str:

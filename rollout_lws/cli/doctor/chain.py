@@ -28,10 +28,10 @@ def chain(facts: Facts) -> tuple[Link, ...]:
         rollout.rollout(case),
         rollout.controller(case),
         *workload.links(case),
-        workload.hold(case),
+        *workload.holds(case),
         workload.history(case),
     ]
-    for side in facts.sides:
+    for side in facts.members:
         found += [workload.leader_set(case, side), *_of_groups(case, side)]
     found += [*taken_out.links(case), *services.links(case), *routes.links(case), routes.autoscaler(case)]
     found += [*gates.links(case), rollout.release(case)]

@@ -77,6 +77,14 @@ class Facts:
         both = (self.observation.stable, self.observation.canary)
         return tuple(each for each in both if each is not None)
 
+    @property
+    def members(self) -> tuple[Workload, ...]:
+        """The same with companions of a pair, those of each side after it."""
+        observed = self.observation
+        active = (observed.stable, *(each.stable for each in observed.companions))
+        inactive = (observed.canary, *(each.canary for each in observed.companions))
+        return tuple(each for each in (*active, *inactive) if each is not None)
+
 
 def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = None) -> Facts | None:
     """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is malformed."""
@@ -84,7 +92,7 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
     if observation is None:
         return None
     found = cluster.find(rollouts(cluster.keys.group), name)
-    lws = [each.name for each in (observation.stable, observation.canary) if each is not None]
+    lws = [each.name for each in observation.workloads]
     services = _gate_services(cluster, observation)
     workloads = {each: cluster.find(LEADER_WORKER_SETS, each) for each in lws}
     return Facts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,12 @@ from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.get.gates import without_verdict
 from rollout_lws.cli.get.header import extra_accelerators, field
-from rollout_lws.cli.get.plan import PlannedStep, margin_of, staying
+from rollout_lws.cli.get.plan import PlannedStep, accompanying, margin_of, staying
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import recorded_capacity, style, summary
-from rollout_lws.cli.sides import Sides, is_settled, scales_sides, sides_of
+from rollout_lws.cli.sides import Sides, is_incomplete, is_settled, scales_sides, sides_of
 from rollout_lws.errors import UsageError
-from rollout_lws.workload.facts import Facts
+from rollout_lws.targets.version import version_together
 
 Object = dict[str, Any]
 
@@ -72,7 +73,7 @@ def _next_groups(shown: Release, sides: Sides | None, groups: int, following: in
         return "no further group"
     if sides is not None and margin is not None:
         return _shifted(shown, sides, groups, more, staying(shown.full_size, following))
-    return _added(shown, more) if takes_room(shown) else f"{_counted(more)} renewed"
+    return _added(shown, groups, following) if takes_room(shown) else f"{_counted(more)} renewed"
 
 
 def _seconds(rollout: Object, more: int, load: float, margin: Margin | None) -> float:
@@ -91,9 +92,10 @@ def _hand_over(shown: Release, sides: Sides, groups: int, margin: Margin | None)
     if not scales_sides(shown.rollout):
         return told
     more = max(0, shown.full_size - groups)
-    told += f", and {sides.active} is scaled to 0"
+    added = _added(shown, groups, shown.full_size) if more else ""
+    told += f", and {_scaled_down(sides.members(sides.active))}"
     if margin is None:
-        return f"{f'{_added(shown, more)}, then ' if more else ''}{told}"
+        return f"{f'{added}, then ' if more else ''}{told}"
     # Without room for an extra group the last one takes the place of the last old one.
     early = more if margin.extra else max(0, more - 1)
     first = f"{_shifted(shown, sides, groups, early, 1)}, then " if early else ""
@@ -107,9 +109,26 @@ def _shifted(shown: Release, sides: Sides, groups: int, more: int, stay: int) ->
     return f"+{_counted(more)} of {sides.inactive}{goes}"
 
 
-def _added(shown: Release, count: int) -> str:
+def _added(shown: Release, groups: int, following: int) -> str:
+    """The groups that come after ``groups`` of the new version, up to ``following``; of a pair those of companions,
+    too.
+    """
     each = shown.edited.workload.version.accelerators if shown.edited is not None else 0
-    return f"+{_counted(count)}" + (f" (+{count * each} GPU)" if each else "")
+    told = [_coming(following - groups, each)]
+    before, after = (accompanying(shown.rollout, shown.full_size, count) for count in (groups, following))
+    for (_, facts), had, gets in zip(shown.companions, before, after, strict=False):
+        if facts is not None and gets > had:
+            told.append(_coming(gets - had, facts.workload.version.accelerators, facts.name))
+    return " and ".join(told)
+
+
+def _coming(count: int, accelerators: int, name: str = "") -> str:
+    of = f" of {name}" if name else ""
+    return f"+{_counted(count)}{of}" + (f" (+{count * accelerators} GPU)" if accelerators else "")
+
+
+def _scaled_down(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} scaled to 0"
 
 
 def _counted(count: int) -> str:
@@ -138,7 +157,8 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
         found.append((caller.ours(f"resume {name}"), "goes on"))
     if _fits(action_rules.abort(), rollout):
         found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
-    if shown.canary is not None and is_settled(rollout) and _fits(_start(shown.canary), rollout):
+    startable = is_settled(rollout) or is_incomplete(rollout)
+    if shown.canary is not None and startable and _fits(action_rules.start(_live(shown)), rollout):
         found.append((caller.ours(f"start {name}"), _effect_of_start(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
@@ -169,15 +189,22 @@ def _fits(judge: action_rules.Judge, rollout: Object) -> bool:
         return False
 
 
-def _start(inactive: Facts) -> action_rules.Judge:
-    return action_rules.start(inactive.workload.version.template_hash)
+def _live(shown: Release) -> str:
+    """Our hash of the version that the inactive side's workloads have together."""
+    first, *others = (each.workload.version for each in shown.of_inactive)
+    return version_together(first, others).template_hash
 
 
 def _effect_of_start(shown: Release) -> str:
     sides = sides_of(shown.rollout)
-    told = f"releases the version of {sides.inactive}" if sides is not None else ""
+    names = sides.members(sides.inactive) if sides is not None else ()
+    told = f"releases the version of {' and '.join(names)}"
     loads = shown.full_size if scales_sides(shown.rollout) else 0
-    return f"{told}, and loads its {_counted(loads)}" if loads else told
+    beside = accompanying(shown.rollout, loads, loads)
+    if not loads:
+        return told
+    counts = " and ".join([*(str(count) for count in (loads, *beside[:-1])), _counted(beside[-1])]) if beside else ""
+    return f"{told}, and loads {counts}" if beside else f"{told}, and loads its {_counted(loads)}"
 
 
 def _effect_of_abort(shown: Release) -> str:
@@ -187,7 +214,8 @@ def _effect_of_abort(shown: Release) -> str:
         told = f"all requests go back to {sides.active}"
         lacking = shown.own_size - shown.stable.workload.replicas if shown.stable is not None else 0
         told += f", which loads {_counted(lacking)} again" if lacking else ""
-        parks = f", and {sides.inactive} is scaled to 0" + (f", which frees {extra} GPU" if extra else "")
+        parks = f", and {_scaled_down(sides.members(sides.inactive))}"
+        parks += f", which frees {extra} GPU" if extra else ""
         return told + (parks if scales_sides(shown.rollout) else "")
     if (status.get("finalising") or {}).get("task") or not takes_room(shown):
         return "groups that are renewed go back to the old version"

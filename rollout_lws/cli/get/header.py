@@ -15,6 +15,7 @@ from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.sides import Sides, have_turned, named, names_served, scales_sides, serves_alone, sides_of
 from rollout_lws.cli.view import age, plain
 from rollout_lws.objects.scaling import weight_text
+from rollout_lws.targets.version import Version
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
@@ -86,7 +87,7 @@ def extra_accelerators(shown: Release) -> int:
         return 0
     standing = shown.stable.workload.replicas
     beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= standing]
-    beside = [(shown.canary, group) for group in groups(shown.canary)] if shown.canary is not None else []
+    beside = [(facts, group) for facts in shown.of_inactive for group in groups(facts)]
     taken = sum(sum(held(facts, group, facts.workload.version).values()) for facts, group in (*beyond, *beside))
     given_up = (shown.own_size - standing) * shown.stable.workload.version.accelerators
     return max(0, taken - given_up)
@@ -103,8 +104,18 @@ def _change(shown: Release, now: datetime) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.edited is None:
         return ""
-    lws = shown.edited.workload
-    before, after = shown.before.meaning, lws.version.meaning
+    changes = [_difference(shown.edited, shown.before, now)]
+    # Of companions what is held is what serves.
+    for one, other in shown.companions:
+        told = _difference(other, one.workload.version, now) if one is not None and other is not None else ""
+        changes += [f"{other.name}: {told}"] if told and other is not None else []
+    return "; ".join(filter(None, changes))
+
+
+def _difference(edited: Facts, replaced: Version, now: datetime) -> str:
+    """How the version in an LWS's template differs from the one that it replaces, and who wrote that."""
+    lws, before = edited.workload, replaced.meaning
+    after = lws.version.meaning
     told = changed(before, after)
     by, at = author(lws, before, after)
     if told and by:
@@ -153,9 +164,10 @@ def _groups(shown: Release, now: datetime) -> str:
 
 
 def _of_sides(shown: Release, now: datetime) -> Iterator[str]:
-    for facts in (shown.stable, shown.canary):
-        if facts is not None:
-            yield f"{facts.name} parked" if facts is shown.canary and shown.is_parked else _of_side(facts, now)
+    for facts in shown.of_active:
+        yield _of_side(facts, now)
+    for facts in shown.of_inactive:
+        yield f"{facts.name} parked" if shown.is_parked and not facts.workload.replicas else _of_side(facts, now)
     asked = shown.rollout["spec"].get("replicas")
     if asked is not None:
         yield f"spec.replicas {asked}"
@@ -174,9 +186,18 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     old, new = shown.stable.workload, (shown.edited or shown.stable).workload.version
     each = old.version.accelerators, new.accelerators
     most = peak(shown.rollout, steps, shown.full_size, standing=old.replicas, each=each)
-    if most is None or not any(each) or have_turned(shown.rollout):
+    beside = sum(_accelerators_of_both(one, other) for one, other in shown.companions)
+    if most is None or not (any(each) or beside) or have_turned(shown.rollout):
         return f"{now} now"
-    return f"{now} now   {most.accelerators} at peak ({f'step {most.step}' if most.step else 'at the end'})"
+    # At the peak both sides stand whole, and so do companions.
+    return f"{now} now   {most.accelerators + beside} at peak ({f'step {most.step}' if most.step else 'at the end'})"
+
+
+def _accelerators_of_both(active: Facts | None, inactive: Facts | None) -> int:
+    """Accelerators of a companion's groups on both sides, when the new one has as many groups as the old one."""
+    count = active.workload.replicas if active is not None else 0
+    both = (each for each in (active, inactive) if each is not None)
+    return count * sum(each.workload.version.accelerators for each in both)
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:

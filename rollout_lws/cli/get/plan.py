@@ -7,10 +7,11 @@ from typing import Any
 
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
-from rollout_lws.capacity.replica_math import groups_after, is_bare_promotion
+from rollout_lws.capacity.replica_math import groups_after, in_proportion, is_bare_promotion
 from rollout_lws.capacity.shifted_pair import Margin
 from rollout_lws.cli.rollouts import recorded_capacity, style
 from rollout_lws.cli.sides import scales_sides, shift_of
+from rollout_lws.objects.scaling import scaled
 
 Object = dict[str, Any]
 
@@ -90,6 +91,19 @@ def margin_of(rollout: Object, replicas: int) -> Margin | None:
 def staying(replicas: int, new: int) -> int:
     """Groups of the active side that such a release leaves there once the other side has ``new``."""
     return max(1, replicas - new)
+
+
+def accompanying(rollout: Object, replicas: int, groups: int) -> tuple[int, ...]:
+    """Groups of each companion of a pair that go with ``groups`` of ``replicas``; () for a plan that the controller
+    would refuse, and where their owner scales them.
+    """
+    asked = [each.get("replicas") for each in rollout["spec"].get("companions") or ()]
+    if None in asked or not scales_sides(rollout):
+        return ()
+    try:
+        return tuple(in_proportion(groups, replicas, scaled(each, replicas)) for each in asked)
+    except ValueError:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

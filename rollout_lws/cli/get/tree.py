@@ -107,28 +107,41 @@ def _bands(shown: Release) -> Iterator[_Band]:
 
 
 def _of_sides(shown: Release, sides: Sides) -> Iterator[_Band]:
-    """Both workloads of a pair. Outside a release neither has a version that is new."""
+    """The workloads of a pair, those of the active side first. Outside a release neither has a version that is new."""
     is_on = releasing(shown.rollout) and not have_turned(shown.rollout)
     at_rest = ("0%", "100%") if serves_alone(shown.rollout, parked=shown.is_parked) else ("", "")
     new_weight, old_weight = _weights(shown) if is_on else at_rest
     retirable = "may be retired" if condition(shown.rollout, "ReadyToRetire") is not None else ""
     unused = "parked" if shown.is_parked else retirable
-    for facts, weight, is_new, info in (
-        (shown.stable, old_weight, False, _waiting(shown)),
-        (shown.canary, new_weight, is_on, unused),
-    ):
-        if facts is None:
-            continue
-        own = ("new" if is_new else "old") if is_on else ""
-        role, replicas = sides.role(facts.name), facts.workload.replicas
-        revision = _stable_revision(shown) if info and facts is shown.stable else _set_revision(facts)
-        yield _Band(facts, role, revision, groups(facts), replicas, weight, is_new, own, info)
+    for facts in (*shown.of_active, *shown.of_inactive):
+        is_active = facts.name in sides.members(sides.active)
+        leads, is_new = facts.name in (sides.active, sides.inactive), is_on and not is_active
+        runs, waits = _held_back(shown, facts) if is_active else (_set_revision(facts), "")
+        leader = sides.active if is_active else sides.inactive
+        found = (waits if is_active else unused, "" if leads else f"goes with {leader}")
+        yield _Band(
+            facts,
+            sides.role(facts.name),
+            runs,
+            groups(facts),
+            facts.workload.replicas,
+            (old_weight if is_active else new_weight) if leads else "",
+            is_new,
+            ("new" if is_new else "old") if is_on else "",
+            ", ".join(filter(None, found)),
+        )
 
 
-def _waiting(shown: Release) -> str:
-    """The version that a pair's active side holds back, in words; "" when it holds none back."""
-    known, asked = _stable_revision(shown), _set_revision(shown.stable) if shown.stable is not None else ""
-    return f"revision {asked} waits" if scales_sides(shown.rollout) and asked and known not in ("", asked) else ""
+def _held_back(shown: Release, facts: Facts) -> tuple[str, str]:
+    """The revision that a workload of a pair's active side runs, and, in words, the one that it holds back, "" when it
+    holds none back.
+    """
+    asked = _set_revision(facts)
+    running = {group.revision for group in groups(facts)}
+    runs = _stable_revision(shown) if facts is shown.stable else running.pop() if len(running) == 1 else asked
+    if scales_sides(shown.rollout) and asked and runs not in ("", asked):
+        return runs, f"revision {asked} waits"
+    return asked, ""
 
 
 def _stable_revision(shown: Release) -> str:
@@ -169,8 +182,8 @@ def _reasons(shown: Release) -> Reasons:
 
 
 def _drains(shown: Release) -> Drains:
-    both = (facts for facts in (shown.stable, shown.canary) if facts is not None)
-    known = ((group.uid, shown.drains_since(group.leader)) for facts in both for group in groups(facts))
+    every = (*shown.of_active, *shown.of_inactive)
+    known = ((group.uid, shown.drains_since(group.leader)) for facts in every for group in groups(facts))
     return {uid: since for uid, since in known if since is not None}
 
 

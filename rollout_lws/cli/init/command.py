@@ -15,6 +15,7 @@ from rollout_lws.capacity import known
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.init import render
+from rollout_lws.cli.init.companions import asked
 from rollout_lws.cli.init.pair import propose_pair
 from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.lint.documents import LOOKED_AT
@@ -43,6 +44,13 @@ _STRATEGIES = {each.flag: each for each in known.OF_ONE}
 )
 @click.option("--counterpart", metavar="lws/NAME", help="Make a pair: requests move to this LWS of yours, and back.")
 @click.option(
+    "--companion",
+    "companions",
+    multiple=True,
+    metavar="NAME=COUNTERPART[:REPLICAS]",
+    help="Of a pair: one LWS more of each side, such as prefill; by default with as many groups as now.",
+)
+@click.option(
     "--touch",
     type=click.Choice([each.value for each in Touch]),
     help="Of a pair: releases write the route alone, and you scale both LWSs.",
@@ -57,6 +65,7 @@ def init(
     workload: str,
     strategy: str,
     counterpart: str | None,
+    companions: tuple[str, ...],
     touch: str | None,
     shift: bool,
     name: str,
@@ -74,14 +83,20 @@ def init(
         raise click.UsageError("--touch is of a pair: name its other workload with --counterpart lws/NAME")
     if shift and counterpart is None:
         raise click.UsageError("--shift is of a pair: name its other workload with --counterpart lws/NAME")
+    if companions and counterpart is None:
+        raise click.UsageError("--companion is of a pair: name its other workload with --counterpart lws/NAME")
+    if companions and shift:
+        raise click.UsageError("groups of companions cannot be exchanged one by one: leave out --shift, or --companion")
     if shift and touch is not None:
         raise click.UsageError(f"--shift scales both workloads, and with --touch {touch} none is scaled: leave out one")
     given = tuple(read_manifests(files))
     check_valid(given, Scope(target.api_group))
     first, other = _name(workload), _name(counterpart) if counterpart is not None else ""
-    found = _look(target, (first, other) if other else (first,), given)
+    beside = asked(companions, (first, other))
+    further = (each for one in beside for each in (one.name, one.counterpart))
+    found = _look(target, (first, other, *further) if other else (first,), given)
     if other:
-        made = propose_pair(found, first, other, name, touch or "", shift=shift)
+        made = propose_pair(found, first, other, name, touch or "", shift=shift, companions=beside)
     else:
         made = propose(found, first, _STRATEGIES[strategy], name)
     text = render.documents(made)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import yaml
@@ -12,6 +12,7 @@ from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli import gitops
 from rollout_lws.cli.init import routes, steps
+from rollout_lws.cli.init.companions import Companion, numbered
 from rollout_lws.cli.init.proposal import Proposal, held, not_released
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.errors import UsageError
@@ -31,23 +32,33 @@ from rollout_lws.traffic.split import Backend
 
 
 def propose_pair(
-    found: Snapshot, workload: str, counterpart: str, name: str = "", touch: str = "", *, shift: bool = False
+    found: Snapshot,
+    workload: str,
+    counterpart: str,
+    name: str = "",
+    touch: str = "",
+    *,
+    shift: bool = False,
+    companions: Sequence[Companion] = (),
 ) -> Proposal:
     """The proposal; UsageError, with what to do, when no Rollout is possible. Releases scale both workloads, unless
     ``touch`` asks for the route alone, or another object controls one of them. ``shift``: one side gives up groups as
-    the other one gets some.
+    the other one gets some. ``companions`` are further workloads of both sides.
     """
     if workload == counterpart:
         raise UsageError(f"--counterpart names LeaderWorkerSet {workload} itself: name the other one of the pair")
     first, other = _workload(found, workload), _workload(found, counterpart)
-    routing = _routing(found, workload, counterpart)
-    owner = next((each.metadata.controller for each in (first, other) if each.metadata.controller is not None), None)
+    beside = [(_workload(found, each.name), _workload(found, each.counterpart)) for each in companions]
+    every = (first, other, *(each for both in beside for each in both))
+    routing = _routing(found, workload, counterpart, companions)
+    owner = next((each.metadata.controller for each in every if each.metadata.controller is not None), None)
     capacity = known.PAIR if touch or owner is not None else known.SCALED_PAIR
     if shift:
         capacity = known.SHIFTED_PAIR
         _refuse_shift(found, routing, (first, other))
     sides = _Sides.of(found, first, other, routing)
-    ignored = (*routing.ignored, *(held(each, capacity) for each in (first, other) if capacity.makes_groups))
+    sides = replace(sides, beside=tuple(both[0 if sides.inactive is first else 1] for both in beside))
+    ignored = (*routing.ignored, *(held(each, capacity) for each in every if capacity.makes_groups))
     live = (found.find(each.resource, each.name) for each in ignored)
     return Proposal(
         name=name or workload,
@@ -67,6 +78,10 @@ def propose_pair(
         keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
         ignored=ignored,
         warnings=tuple(_warnings(sides, capacity)),
+        companions=tuple(
+            numbered(each, capacity, sides.active, both[0 if sides.active is first else 1])
+            for each, both in zip(companions, beside, strict=True)
+        ),
     )
 
 
@@ -77,6 +92,13 @@ class _Sides:
     active: Target
     inactive: Target
     known: bool
+    beside: tuple[Target, ...] = ()
+    """Companions of the inactive side."""
+
+    @property
+    def standing(self) -> tuple[Target, ...]:
+        """Workloads of the inactive side that have groups."""
+        return tuple(each for each in (self.inactive, *self.beside) if each.replicas)
 
     @classmethod
     def of(cls, found: Snapshot, first: Target, other: Target, routing: Routing) -> _Sides:
@@ -97,7 +119,7 @@ def _workload(found: Snapshot, name: str) -> Target:
     return lws
 
 
-def _routing(found: Snapshot, workload: str, counterpart: str) -> Routing:
+def _routing(found: Snapshot, workload: str, counterpart: str, companions: Sequence[Companion] = ()) -> Routing:
     """What leads to each side, and the route that names both; UsageError, with what to add, where one is missing."""
     own, unfit = routes.services_of(found, workload, counterpart)
     others, other_unfit = routes.services_of(found, counterpart, workload)
@@ -105,7 +127,10 @@ def _routing(found: Snapshot, workload: str, counterpart: str) -> Routing:
         *(Routing(one, pair=True, counterpart_service=other) for one, other in product(own, others)),
         *(
             Routing(own[0], stable_pool=one, canary_pool=other, pair=True)
-            for one, other in product(_pools(found, workload), _pools(found, counterpart))
+            for one, other in product(
+                _pools(found, workload, [each.name for each in companions]),
+                _pools(found, counterpart, [each.counterpart for each in companions]),
+            )
             if own and one != other
         ),
     ]
@@ -179,8 +204,9 @@ def _no_service(workload: str, unfit: list[str]) -> str:
     )
 
 
-def _pools(found: Snapshot, workload: str) -> list[str]:
-    leaders = routes.leaders_of(found, workload)
+def _pools(found: Snapshot, workload: str, beside: Sequence[str] = ()) -> list[str]:
+    """The pools that select the leaders of a workload, and of no other one but those ``beside`` it."""
+    leaders = {name: sets for name, sets in routes.leaders_of(found, workload).items() if name not in beside}
     names = routes.selecting_leaders(found, pools.SELECTING, leaders[workload])
     lws = found.workload(LEADER_WORKER_SETS, workload)
     live = {name: found.find(INFERENCE_POOLS, name) for name in names}
@@ -232,7 +258,7 @@ def _reference(backend: Backend, port: object) -> dict[str, object]:
 
 def _goes(sides: _Sides, capacity: CapacityStrategy) -> bool:
     """Whether the Rollout takes groups that stand today: it has to be told so."""
-    return capacity.makes_groups and bool(sides.inactive.replicas)
+    return capacity.makes_groups and bool(sides.standing)
 
 
 def _warnings(sides: _Sides, capacity: CapacityStrategy) -> Iterator[str]:
@@ -243,10 +269,10 @@ def _warnings(sides: _Sides, capacity: CapacityStrategy) -> Iterator[str]:
             f"requests go to both {active} and {other} today, or to neither: the Rollout names {active} as activeSide,"
             f" and gives it all of them when it is applied; name {other} there if that one serves"
         )
-    if _goes(sides, capacity):
+    for each in sides.standing if _goes(sides, capacity) else ():
         yield (
-            f"the Rollout scales {called(sides.inactive)} to 0 when it is applied, as {active} serves: its groups"
-            f" ({sides.inactive.replicas}) go, and a release of a version there loads them again"
+            f"the Rollout scales {called(each)} to 0 when it is applied, as {active} serves: its groups"
+            f" ({each.replicas}) go, and a release of a version there loads them again"
         )
 
 

@@ -11,6 +11,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli import gitops
 from rollout_lws.cli.gitops import Ignored
 from rollout_lws.cli.init import routes, steps
+from rollout_lws.cli.init.companions import Companion
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.cli.init.steps import Proposed
 from rollout_lws.errors import UsageError
@@ -39,7 +40,7 @@ class Proposal:
 
     Of a pair, ``counterpart`` is the second LWS, with its number of groups, and ``active_side`` the one to name, ""
     where route and groups say it. ``owner`` is the object that controls one of the two, so that no release may write
-    them, as kind and name; "" without one.
+    them, as kind and name; "" without one. ``companions`` are its further LWSs.
     """
 
     name: str
@@ -61,11 +62,13 @@ class Proposal:
     counterpart_replicas: int = 0
     active_side: str = ""
     owner: str = ""
+    companions: tuple[Companion, ...] = ()
 
     @property
     def workloads(self) -> tuple[str, ...]:
         """Names of the LWSs that it releases."""
-        return (self.workload, self.counterpart) if self.counterpart else (self.workload,)
+        beside = (name for each in self.companions for name in (each.name, each.counterpart))
+        return (self.workload, self.counterpart, *beside) if self.counterpart else (self.workload,)
 
 
 def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:

@@ -38,6 +38,7 @@ def _rollout(made: Proposal) -> Iterator[str]:
         yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
         yield f"    kind: {LEADER_WORKER_SETS.kind}"
         yield f"    name: {_scalar(made.counterpart)}"
+        yield from _companions(made)
         yield from _roles(made)
     yield "  strategy:"
     yield from (f"    {line}" for line in made.capacity.manifest)
@@ -59,6 +60,19 @@ def _rollout(made: Proposal) -> Iterator[str]:
         elif step.pause:
             yield "          pause:"
             yield f"            duration: {step.pause} # seconds"
+
+
+def _companions(made: Proposal) -> Iterator[str]:
+    """Further workloads of each side, whose version is one with that of the two."""
+    if made.companions:
+        yield f"  companions: # {made.workload} and these are one version, and so are {made.counterpart} and theirs"
+    for each in made.companions:
+        yield f"    - name: {_scalar(each.name)} # goes with {made.workload}"
+        yield f"      counterpart: {_scalar(each.counterpart)} # goes with {made.counterpart}"
+        if each.replicas:
+            number = int(each.replicas) if each.replicas.isdigit() else each.replicas
+            of = "" if isinstance(number, int) else ": of the Rollout's number, rounded up"
+            yield f"      replicas: {_scalar(number)} # groups of the one whose side has the requests{of}"
 
 
 def _roles(made: Proposal) -> Iterator[str]:

@@ -89,9 +89,12 @@ class FileSnapshot:
         return next((each for each in found if each is not None and each.body["spec"].get("touch") is None), None)
 
     def other_side(self, workload: str) -> str:
-        """Name of the other workload of a pair that a Rollout in the files names; "" without one."""
+        """Name of the workload in the same place on the other side of a pair that a Rollout in the files names; ""
+        without one.
+        """
         pairs = (each.workloads for each in self.snapshot.rollouts_of(workload) if each.counterpart)
-        return next((name for names in pairs for name in names if name != workload), "")
+        places = (two for names in pairs for two in zip(names[::2], names[1::2], strict=False))
+        return next((two[two[0] == workload] for two in places if workload in two), "")
 
     @cached_property
     def leader_labels(self) -> dict[str, dict[str, str]]:

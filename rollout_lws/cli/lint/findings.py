@@ -97,6 +97,8 @@ CODES: dict[str, Code] = {
     "LWS328": Code(_WARNING, "a pair whose two workloads both have groups, and no activeSide"),
     "LWS329": Code(_WARNING, "a shift that leaves its load to few groups"),
     "LWS330": Code(_WARNING, "a shift whose groups drain for long, one after the other"),
+    "LWS331": Code(_WARNING, "a companion that no InferencePool of its side selects"),
+    "LWS332": Code(_WARNING, "a Service that sends requests to companions as well"),
     # Not decidable, or no mistake
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

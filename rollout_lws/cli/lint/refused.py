@@ -12,6 +12,7 @@ from rollout_lws.cli.lint.findings import CODE_OF, Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.companions import inactive_workloads
 from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.lifecycle import pair
@@ -43,6 +44,9 @@ def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) ->
         known = (ref.kind, ref.api_version) == (LEADER_WORKER_SETS.kind, LEADER_WORKER_SETS.api_version)
         if known and files.snapshot.workload(LEADER_WORKER_SETS, ref.name) is None:
             yield _missing(made, broken, LEADER_WORKER_SETS.kind, ref.name)
+    for name in (name for each in spec.companions for name in (each.name, each.counterpart)):
+        if files.snapshot.workload(LEADER_WORKER_SETS, name) is None:
+            yield _missing(made, broken, LEADER_WORKER_SETS.kind, name)
     if not any(refusal.reason is Reason.ROUTE_PROBLEM for refusal in refusals):
         yield from _undecided(made, d, files)
 
@@ -69,8 +73,8 @@ def _stating_replicas(rollout: Manifest, d: Draft, files: FileSnapshot) -> Itera
     """Manifests that set a number of groups which is the Rollout's. Of an object that a server has returned kubectl's
     annotation tells, which the controller reads.
     """
-    for facts in (d.o.stable, d.o.canary) if d.scales_sides else ():
-        lws = files.find(LEADER_WORKER_SETS.kind, facts.name) if facts is not None else None
+    for facts in d.o.workloads if d.scales_sides else ():
+        lws = files.find(LEADER_WORKER_SETS.kind, facts.name)
         if lws is None or lws.manifest.is_stored or lws.manifest.body["spec"].get("replicas") is None:
             continue
         made = lws.manifest
@@ -91,7 +95,8 @@ def _undecided(made: Manifest, d: Draft, files: FileSnapshot) -> Iterator[Findin
     workloads that both have groups the Rollout has to say it, since those of the other one go.
     """
     stable, other = d.o.stable, d.o.canary
-    if stable is None or other is None or not (d.o.undecided or (d.scales_sides and other.workload.replicas)):
+    standing = any(each.workload.replicas for each in inactive_workloads(d)) if d.scales_sides else False
+    if stable is None or other is None or not (d.o.undecided or standing):
         return
     verdict, route = pair.adopt(d).verdict, pairs.route_of(d, files)
     if verdict is None or verdict.reason is not Reason.ACTIVE_SIDE_UNKNOWN:
@@ -137,8 +142,10 @@ def _shared(made: Manifest, files: FileSnapshot) -> tuple[str, Manifest]:
 
 def _named(made: Manifest) -> list[str]:
     """Names of the workloads of a Rollout."""
-    refs = (made.body["spec"].get(member) or {} for member in ("workloadRef", "counterpartRef"))
-    return [ref["name"] for ref in refs if "name" in ref]
+    spec = made.body["spec"]
+    refs = (spec.get(member) or {} for member in ("workloadRef", "counterpartRef"))
+    beside = (each.get(member) for each in spec.get("companions") or () for member in ("name", "counterpart"))
+    return [*(ref["name"] for ref in refs if "name" in ref), *filter(None, beside)]
 
 
 def _missing(made: Manifest, broken: Sequence[Manifest], kind: str, name: str) -> Finding:
@@ -155,6 +162,10 @@ def _naming(made: Manifest, kind: str, name: str) -> Path:
     """The field of the Rollout that names an object."""
     if kind == LEADER_WORKER_SETS.kind:
         counterpart = (made.body["spec"].get("counterpartRef") or {}).get("name")
+        for index, each in enumerate(made.body["spec"].get("companions") or ()):
+            for member in ("name", "counterpart"):
+                if each.get(member) == name:
+                    return ("spec", "companions", index, member)
         return ("spec", "counterpartRef" if name == counterpart else "workloadRef", "name")
     style = "canary" if made.body["spec"]["strategy"].get("canary") else "blueGreen"
     routing: Path = ("spec", "strategy", style, "trafficRoutings", 0)

@@ -7,13 +7,14 @@ import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
-from rollout_lws.cli.releases import version_hash
+from rollout_lws.cli.releases import fetch_companions, side_hash
 from rollout_lws.cli.rollouts import (
     fetch_rollout,
     fetch_workload,
@@ -28,6 +29,7 @@ from rollout_lws.cli.sides import (
     edited,
     have_turned,
     is_active_edited,
+    is_arriving,
     is_settled,
     names_served,
     scales_sides,
@@ -44,6 +46,7 @@ from rollout_lws.cli.status.gate import (
     judge_id,
     not_seen,
     pin,
+    replaced,
     waits_on_active,
 )
 from rollout_lws.cli.view import moment, plain, sentences
@@ -94,7 +97,7 @@ def status(
 
     \b
     Exit codes: 0 reached, 1 API error or not found, 2 usage, 3 aborted, failed or stalled, 4 timeout,
-    5 waiting for approval while healthy was asked for, 6 superseded by a newer version,
+    5 waiting for approval while healthy was asked for, or for the rest of a version, 6 superseded by a newer version,
     7 waiting for capacity with --fail-on-capacity, 130 and 143 signals.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -115,6 +118,10 @@ def status(
             _finish(seen, verdict, output, release)
         rollout = seen
     _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {gate.why_not(rollout)}"), output)
+
+
+#: A workload, the active side of a pair, and companions by name.
+_Fetched: TypeAlias = tuple[Object, Object | None, dict[str, Object]]
 
 
 @dataclass
@@ -139,7 +146,7 @@ class Gate:
             # The id in the status may be of a later release.
             return judge(rollout, self.goal, self._pinned)
         if self._pinned is None or not self._is_about(rollout):
-            workload, active = self._workload(rollout)
+            workload, active, companions = self._workload(rollout)
             if self.release is not None:
                 verdict = judge_id(rollout, workload, self.rollouts.group, self.release, known=self._known)
                 if verdict is not None:
@@ -148,11 +155,23 @@ class Gate:
                 self._known |= self.release in (self._carried, id_of(rollout))
             if not self._is_about(rollout) and not self._is_of_pair(rollout, workload):
                 return None
-            self._pinned = pin(rollout, workload, active)
+            self._pinned = pin(rollout, workload, active, companions)
+        if self._is_replaced(rollout, self._pinned):
+            return replaced(rollout)
         verdict = judge(rollout, self.goal, self._pinned, fail_on_capacity=self.fail_on_capacity)
         if verdict is not None and verdict.warns and self.release is not None:
             return Verdict(6, "superseded", f"release {self.release} is not the one that serves: {verdict.text}")
         return verdict
+
+    def _is_replaced(self, rollout: Object, pinned: Pin) -> bool:
+        """Whether the workloads of a side have another version than the pinned one, which was not released yet: the
+        status counts the generations of one of them only.
+        """
+        if not pinned.is_joint or not not_seen(rollout, pinned) or have_turned(rollout):
+            return False
+        workload, _, companions = self._workload(rollout)
+        own = workload["metadata"]["name"] == pinned.workload
+        return own and side_hash(rollout, workload, companions) != pinned.template_hash
 
     def why_not(self, rollout: Object) -> str:
         """Why there is no verdict on ``rollout`` yet."""
@@ -160,6 +179,8 @@ class Gate:
             named = f"carries release {self._carried}" if self._carried else "carries no rollout-id"
             lws = edited(rollout)
             return f"leaderworkerset/{lws} {named}, not {self.release}: has it been applied?"
+        if is_arriving(rollout):
+            return _line(rollout)
         if self._pinned is None or not_seen(rollout, self._pinned):
             what = "this version" if self.release is None else f"release {self.release}"
             return f"no controller has seen {what} yet; is one running?"
@@ -169,9 +190,9 @@ class Gate:
             return f"no controller has judged {what} yet; is one running?"
         return _line(rollout)
 
-    def _workload(self, rollout: Object) -> tuple[Object, Object | None]:
-        """The LWS, and the active side of a pair whose releases scale it. Once the gate has begun, waits for a server
-        that is busy or unreachable.
+    def _workload(self, rollout: Object) -> _Fetched:
+        """The LWS, the active side of a pair whose releases scale it, and companions. Once the gate has begun, waits
+        for a server that is busy or unreachable.
         """
         while True:
             try:
@@ -184,22 +205,23 @@ class Gate:
                 self._begun = True
                 return found
 
-    def _fetched(self, rollout: Object) -> tuple[Object, Object | None]:
+    def _fetched(self, rollout: Object) -> _Fetched:
         """The LWS whose version is waited for: of a pair the active side, if that is the one with the awaited id, or it
         has just become the active one in a release, and nothing was applied to the other one since. Then the active
-        side of a pair whose releases scale it, None of others.
+        side of a pair whose releases scale it, None of others, and the companions of both sides.
         """
         sides, active, scaled = sides_of(rollout), None, scales_sides(rollout)
         turned = have_turned(rollout)
         if sides is not None and sides.known and (scaled or turned or self.release is not None):
             active = self.transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], sides.active))
-        held = active if scaled else None
+        held, companions = active if scaled else None, fetch_companions(self.transport, rollout)
         if active is not None and self.release is not None and id_on(active, self.rollouts.group) == self.release:
-            return active, held
+            return active, held, companions
         found = fetch_workload(self.transport, rollout)
-        if active is not None and turned and version_hash(found) == (rollout["status"].get("inactiveHash") or ""):
-            return active, held
-        return found, held
+        own = side_hash(rollout, found, companions)
+        if active is not None and turned and own == (rollout["status"].get("inactiveHash") or ""):
+            return active, held, companions
+        return found, held, companions
 
     def _is_of_pair(self, rollout: Object, workload: Object) -> bool:
         """Whether a side of a pair at rest has the awaited id, which the status does not name then."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.releases import version_hash
+from rollout_lws.cli.releases import fetch_companions, side_hash
 from rollout_lws.cli.rollouts import condition, fetch_workload, message, summary
-from rollout_lws.cli.sides import edited, have_turned, is_settled, serving_hash, sides_of
+from rollout_lws.cli.sides import edited, have_turned, is_incomplete, is_settled, serving_hash, sides_of
 from rollout_lws.errors import UsageError
+from rollout_lws.targets.version import hashes_of
 
 #: Summary states in which no release is in progress.
 _ENDED = ("Healthy", "Aborted", "Disabled")
@@ -16,6 +19,7 @@ _ENDED = ("Healthy", "Aborted", "Disabled")
 _ARRIVED = ("StepMetricsAnalysis", "StepPaused", "StepReady", "Completed")
 #: Summary states of a release whose pods lack capacity.
 _NO_ROOM = ("WaitingForQuota", "WaitingForAccelerators")
+_NONE: Mapping[str, Object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Pin:
 
     ``workload_uids`` are those of the LWS and of the LWS managed at that time, () when unknown. ``workload`` is the
     LWS's name. ``active_hash`` is that of the active side of a pair whose releases scale its workloads, "" of others.
+    ``ids`` are the rollout-ids of the LWS and of its companions; () without companions, with whose the hash is joined.
+    ``judged`` is the hash of the version that the controller had judged last.
     """
 
     rollout_generation: int
@@ -52,6 +58,13 @@ class Pin:
     workload_uids: tuple[str, ...] = ()
     workload: str = ""
     active_hash: str = ""
+    ids: tuple[str, ...] = ()
+    judged: str = ""
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the version is one of several workloads."""
+        return len(hashes_of(self.template_hash)) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +79,32 @@ class Verdict:
     warns: bool = False
 
 
-def pin(rollout: Object, workload: Object, active: Object | None = None) -> Pin:
+def pin(
+    rollout: Object, workload: Object, active: Object | None = None, companions: Mapping[str, Object] = _NONE
+) -> Pin:
     """The pin of a gate that waits for the version of ``workload``. ``active``: the active side of a pair whose
-    releases scale its workloads.
+    releases scale its workloads. ``companions``: those of a pair that exist, by name.
     """
-    uid = str(workload["metadata"].get("uid") or "")
+    uid, name = str(workload["metadata"].get("uid") or ""), str(workload["metadata"].get("name") or "")
+    sides, group = sides_of(rollout), str(rollout.get("apiVersion") or "").partition("/")[0]
+    beside = sides.members(name)[1:] if sides is not None else ()
+    members = [workload, *(companions[each] for each in beside if each in companions)]
     return Pin(
         rollout["metadata"].get("generation", 0),
         workload["metadata"].get("generation", 0),
-        version_hash(workload),
+        side_hash(rollout, workload, companions),
         (uid, _uid_in_care(rollout)) if uid else (),
-        str(workload["metadata"].get("name") or ""),
-        version_hash(active) if active is not None else "",
+        name,
+        side_hash(rollout, active, companions) if active is not None else "",
+        tuple(id_on(each, group) for each in members) if beside else (),
+        _judged(rollout),
     )
 
 
 def pinned_now(transport: Transport, rollout: Object) -> Pin | None:
     """What the controller must have observed before an end counts; None without an LWS."""
     try:
-        return pin(rollout, fetch_workload(transport, rollout))
+        return pin(rollout, fetch_workload(transport, rollout), companions=fetch_companions(transport, rollout))
     except UsageError:
         return None
 
@@ -109,14 +129,43 @@ def not_seen(rollout: Object, pinned: Pin) -> bool:
     if sides is not None and (not sides.known or sides.active == pinned.workload):
         # What the status has observed is the other side, or neither yet.
         return not sides.known
-    return int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation
+    if int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation:
+        return True
+    # That generation stays as it is when the version of a companion changes.
+    return pinned.is_joint and pinned.template_hash not in _told(status)
+
+
+def _judged(rollout: Object) -> str:
+    return str((rollout.get("status") or {}).get("observedTemplateHash") or "")
+
+
+def _told(status: Object) -> set[str | None]:
+    """Hashes of all versions that the status speaks of."""
+    records = (status.get(each) or {} for each in ("stable", "aborted", "arriving"))
+    hashes = (each.get("templateHash") for each in records)
+    return {status.get("observedTemplateHash"), status.get("inactiveHash"), *hashes}
+
+
+def lacks_workloads(rollout: Object, pinned: Pin) -> bool:
+    """Whether the release of the pinned version waits for a person, since other workloads of its side do not have it:
+    as of a controller that has seen that very version.
+    """
+    status = rollout.get("status") or {}
+    if not is_incomplete(rollout) or not pinned.is_joint:
+        return False
+    if (status.get("arriving") or {}).get("templateHash") != pinned.template_hash:
+        return False
+    # One and the same rollout-id starts it, as soon as that is seen, unless it is the one from before.
+    before = (status.get("complete") or {}).get("releaseID")
+    return len({*pinned.ids}) != 1 or not {"", before}.isdisjoint(pinned.ids)
 
 
 def has_ended(rollout: Object, pinned: Pin | None) -> bool:
     """Whether no release is in progress, as of a controller that has observed the pinned version (None: of any)."""
     if summary(rollout)["state"] not in _ENDED:
         return False
-    return pinned is None or is_recreated(rollout, pinned) or not not_seen(rollout, pinned)
+    later = pinned is not None and pinned.is_joint and _judged(rollout) != pinned.judged
+    return pinned is None or later or is_recreated(rollout, pinned) or not not_seen(rollout, pinned)
 
 
 def has_taken_over(rollout: Object, pinned: Pin) -> bool:
@@ -170,11 +219,13 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     # Until its clean-up is over the status is about the release that has changed the roles.
     if have_turned(rollout):
         return None
+    if lacks_workloads(rollout, pinned):
+        return _incomplete(name, rollout, goal)
     if not_seen(rollout, pinned):
         return _undecided(name, rollout)
     seen = status.get("observedTemplateHash")
     if seen and not _of_pinned_spec(status, pinned) and seen != pinned.template_hash:
-        return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
+        return replaced(rollout)
     ended = _ended(name, rollout, goal) if sides_of(rollout) is None else _settled(name, rollout, goal, pinned)
     found = ended or _under_way(name, rollout, goal)
     if found is None and fail_on_capacity and goal.word != "aborted":
@@ -211,7 +262,7 @@ def _taken_over(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict 
     if serving_hash(rollout) != pinned.template_hash:
         if pinned.active_hash == pinned.template_hash:
             return _under_way(name, rollout, goal)
-        return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
+        return replaced(rollout)
     if status.get("phase") == "Progressing" and status.get("finalising"):
         return None
     return _healthy(name, goal)
@@ -238,6 +289,18 @@ def _healthy(name: str, goal: Goal) -> Verdict:
     if goal.word in ("healthy", "step"):
         return Verdict(0, "healthy", f"rollout/{name} is healthy")
     return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")
+
+
+def _incomplete(name: str, rollout: Object, goal: Goal) -> Verdict | None:
+    if goal.word == "aborted":
+        return None
+    return Verdict(5, "incomplete", f"rollout/{name} waits for the rest of a version: {message(rollout)}")
+
+
+def replaced(rollout: Object) -> Verdict:
+    """The verdict when a version that was not released yet is not in the templates any more."""
+    name = rollout["metadata"]["name"]
+    return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
 
 
 def _under_way(name: str, rollout: Object, goal: Goal) -> Verdict | None:

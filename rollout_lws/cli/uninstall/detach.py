@@ -50,11 +50,11 @@ def detach(session: Session, each: Detachment) -> Detachment | None:
     rollout = None
     if each.rollout:
         rollout = session.transport.find(rollouts_of(each.group).path(each.namespace, each.rollout))
-    agreed = ""
-    if each.roll is not None:
-        if not session.agrees(each, each.roll):
+    agreed = frozenset[str]()
+    for roll in each.rolls:
+        if not session.agrees(each, roll):
             return each
-        agreed = each.roll.version
+        agreed |= {roll.version}
     if rollout is not None:
         _delete(session, each, rollout)
     return next((held for held in each.held if not _open(session, held, agreed)), None)
@@ -111,9 +111,9 @@ def _answered(rollout: Object) -> bool:
     return "deletionTimestamp" in meta and seen >= int(meta.get("generation") or 0)
 
 
-def _open(session: Session, each: Detachment, agreed: str) -> bool:
+def _open(session: Session, each: Detachment, agreed: frozenset[str]) -> bool:
     """Remove our annotations from the LWS and its pods, and restore the user's strategy, once the user agrees to what
-    will roll.
+    will roll, unless that is a version that is ``agreed`` on.
     """
     path = LEADER_WORKER_SETS.path(each.namespace, each.workload)
     _serve_again(session, each)
@@ -124,10 +124,10 @@ def _open(session: Session, each: Detachment, agreed: str) -> bool:
             return True
         wanted, running = revisions(session.transport, each.namespace, each.workload)(lws)
         roll = pending_roll(lws, each.group, wanted=wanted, running=running)
-        if roll is not None and roll.version != agreed:
+        if roll is not None and roll.version not in agreed:
             if not session.agrees(each, roll):
                 return False
-            agreed = roll.version
+            agreed |= {roll.version}
             continue
         body["metadata"]["resourceVersion"] = lws["metadata"]["resourceVersion"]
         try:

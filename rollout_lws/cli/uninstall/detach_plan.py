@@ -13,12 +13,13 @@ from typing import Any
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
-from rollout_lws.cli.sides import have_turned, scales_sides, sides_of
+from rollout_lws.cli.sides import Sides, have_turned, scales_sides, sides_of
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.version import hashes_of
 from rollout_lws.workload.hold import (
     HOLD,
     foreign_members,
@@ -42,7 +43,8 @@ class Roll:
     """A version that LWS's own rolling update starts when the hold opens.
 
     ``version`` is our hash of it. LWS updates ``groups``, ``unavailable`` at a time, with ``surge`` extra groups.
-    ``aborted`` is the reason why its release was aborted, "" when it was not.
+    ``aborted`` is the reason why its release was aborted, "" when it was not. ``companion`` is the LWS's name where it
+    is a companion of a pair's active side.
     """
 
     version: str
@@ -51,15 +53,16 @@ class Roll:
     unavailable: int
     surge: int = 0
     aborted: str = ""
+    companion: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Detachment:
     """One Rollout to delete, with its LWS; ``rollout`` is "" for an LWS that a deleted Rollout has left held.
 
-    ``workload`` is of a pair the active side, and ``inactive`` the other one. ``finalizer``: the Rollout needs a
-    controller to go. ``outlook`` says what happens to the LWS before anything rolls. ``roll`` is None when nothing
-    starts to roll.
+    ``workload`` is of a pair the active side, ``inactive`` the other one, and ``companions`` are those of both.
+    ``finalizer``: the Rollout needs a controller to go. ``outlook`` says what happens to the LWS before anything rolls.
+    ``rolls`` is empty when nothing starts to roll.
     """
 
     group: str
@@ -67,16 +70,16 @@ class Detachment:
     rollout: str
     workload: str
     inactive: str = ""
+    companions: tuple[str, ...] = ()
     finalizer: bool = False
     outlook: str = ""
-    roll: Roll | None = None
+    rolls: tuple[Roll, ...] = ()
 
     @property
     def held(self) -> tuple[Detachment, ...]:
         """Each LWS that the Rollout may leave held, on its own."""
-        return tuple(
-            replace(self, rollout="", workload=name, inactive="") for name in (self.workload, self.inactive) if name
-        )
+        names = filter(None, (self.workload, self.inactive, *self.companions))
+        return tuple(replace(self, rollout="", workload=name, inactive="", companions=()) for name in names)
 
 
 def detachments(
@@ -181,8 +184,10 @@ def revision(obj: Object) -> str:
 def _detachment(group: str, rollout: Object, workloads: Mapping[Place, Object], revisions: Revisions) -> Detachment:
     made, status = _bare(group, rollout), rollout.get("status") or {}
     lws = workloads.get((made.namespace, made.workload))
-    if sides_of(rollout) is not None:
-        return _of_pair(made, rollout, lws, revisions)
+    sides = sides_of(rollout)
+    if sides is not None:
+        there = (workloads.get((made.namespace, name)) for name in sides.members(sides.active))
+        return _of_pair(made, rollout, sides, [each for each in there if each is not None], revisions)
     if lws is None:
         return replace(made, outlook=f"leaderworkerset/{made.workload} does not exist; nothing rolls")
     stable = status.get("stable") or {}
@@ -213,34 +218,41 @@ def _detachment(group: str, rollout: Object, workloads: Mapping[Place, Object], 
         said.append("its hold is open already, it rolls by itself")
     elif roll is None:
         said.append("nothing rolls")
-    return replace(made, outlook="; ".join(said), roll=roll)
+    return replace(made, outlook="; ".join(said), rolls=(roll,) if roll is not None else ())
 
 
-def _of_pair(made: Detachment, rollout: Object, active: Object | None, revisions: Revisions) -> Detachment:
-    """What happens when the Rollout of a pair is deleted. ``active``: the workload of the active side."""
-    status, said, roll = rollout.get("status") or {}, [], None
+def _of_pair(
+    made: Detachment, rollout: Object, sides: Sides, active: Sequence[Object], revisions: Revisions
+) -> Detachment:
+    """What happens when the Rollout of a pair is deleted. ``active``: the workloads of the active side that exist."""
+    status, said = rollout.get("status") or {}, list[str]()
+    serves, parked = sides.called(sides.active), sides.called(sides.inactive)
     goes_on = bool(releasing(rollout) and status.get("stable"))
     if goes_on:
         # As the controller decides: it goes back until the roles have changed.
-        back = f"its release ({summary(rollout)['state'] or 'on'}) goes back to leaderworkerset/{made.workload} first"
-        lacking = 0 if active is None else lacking_groups(typed(active, LeaderWorkerSet), keys(made.group))
+        back = f"its release ({summary(rollout)['state'] or 'on'}) goes back to {serves} first"
+        lacking = sum(lacking_groups(typed(each, LeaderWorkerSet), keys(made.group)) for each in active)
         back += f", which loads {_counted(lacking)} again" if lacking else ""
-        said.append(
-            f"its hand-over to leaderworkerset/{made.workload} is finished first" if have_turned(rollout) else back
-        )
+        said.append(f"its hand-over to {serves} is finished first" if have_turned(rollout) else back)
     if not scales_sides(rollout):
-        both = f"leaderworkerset/{made.workload} and leaderworkerset/{made.inactive} are left as they are"
+        both = f"{serves} and {parked} are left as they are"
         return replace(
             made, outlook="; ".join([*said, f"{both}, and so are the weights of their route; nothing rolls"])
         )
-    # What another Rollout has left held is foretold on its own.
-    if active is not None and not _is_left(active, (rollout,), made.group):
-        wanted, running = revisions(active)
-        runs = str((status.get("stable") or {}).get("templateHash") or "")
-        roll = pending_roll(active, made.group, runs=runs, wanted=wanted, running=() if goes_on else running)
-    kept = f"leaderworkerset/{made.workload} keeps its groups, and leaderworkerset/{made.inactive} has none"
-    said += [f"{kept}; the weights of their route stay", *([] if roll is not None else ["nothing rolls"])]
-    return replace(made, outlook="; ".join(said), roll=roll)
+    runs = hashes_of(str((status.get("stable") or {}).get("templateHash") or ""))
+    known = dict(zip(sides.members(sides.active), runs, strict=False))
+    rolls = []
+    for each in active:
+        name = each["metadata"]["name"]
+        # What another Rollout has left held is foretold on its own.
+        if not _is_left(each, (rollout,), made.group):
+            wanted, running = revisions(each)
+            own, alive = known.get(name, ""), () if goes_on else running
+            roll = pending_roll(each, made.group, runs=own, wanted=wanted, running=alive)
+            rolls += [replace(roll, companion="" if name == sides.active else name)] if roll is not None else []
+    kept = f"{serves} keeps its groups, and {parked} has none"
+    said += [f"{kept}; the weights of their route stay", *([] if rolls else ["nothing rolls"])]
+    return replace(made, outlook="; ".join(said), rolls=tuple(rolls))
 
 
 def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
@@ -259,7 +271,8 @@ def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
         left += f", with {replicas} of its {replicas + lacking} groups: it gets the other {lacking} back, which load"
     said = [*_runs(lws, running[0] if len(set(running)) == 1 else ""), left]
     outlook = "; ".join([*said, *([] if roll is not None else ["nothing rolls"])])
-    return Detachment(group, meta["namespace"], "", meta["name"], outlook=outlook, roll=roll)
+    rolls = (roll,) if roll is not None else ()
+    return Detachment(group, meta["namespace"], "", meta["name"], outlook=outlook, rolls=rolls)
 
 
 def _runs(lws: Object, revision: str) -> list[str]:
@@ -281,6 +294,7 @@ def _bare(group: str, rollout: Object) -> Detachment:
         meta["name"],
         _workload(rollout) if sides is None else sides.active,
         "" if sides is None else sides.inactive,
+        () if sides is None else sides.every[2:],
         finalizer=keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
     )
 
@@ -298,7 +312,7 @@ def _holds(rollout: Object, workloads: Mapping[Place, Object], group: str) -> tu
 def _places(rollout: Object) -> tuple[Place, ...]:
     """The LWSs that a Rollout names."""
     sides, namespace = sides_of(rollout), rollout["metadata"]["namespace"]
-    names = (_workload(rollout),) if sides is None else (sides.active, sides.inactive)
+    names = (_workload(rollout),) if sides is None else sides.every
     return tuple((namespace, name) for name in names)
 
 

@@ -86,9 +86,9 @@ def lines(plan: Plan) -> Iterator[str]:
         yield "These let go of their LeaderWorkerSets, one after the other:"
     for each in plan.detachments:
         yield f"  {title(each)}: {each.outlook}"
-        if each.roll is not None:
-            yield f"    {rolling(each.roll)}"
-        if each.roll is not None and each.rollout:
+        for roll in each.rolls:
+            yield f"    {rolling(roll)}"
+        if each.rolls and each.rollout:
             yield f"    to keep what runs, first: {keeping(each)}"
     if not plan.controller.name and any(each.finalizer for each in plan.detachments):
         yield (
@@ -107,6 +107,7 @@ def rolling(roll: Roll) -> str:
     shown = ", ".join(roll.images[:_SHOWN_IMAGES])
     more = len(roll.images) - _SHOWN_IMAGES
     what = f"the version that waits ({shown}{f' and {more} more' if more > 0 else ''})"
+    what += f" in leaderworkerset/{roll.companion}" if roll.companion else ""
     groups = "1 group" if roll.groups == 1 else f"{roll.groups} groups"
     pace = f"{roll.unavailable} at a time"
     if roll.surge:
@@ -118,5 +119,6 @@ def rolling(roll: Roll) -> str:
 def keeping(each: Detachment) -> str:
     """What prevents a roll: of a pair only its owner edits templates."""
     if each.inactive:
-        return f"{PUT_BACK} into leaderworkerset/{each.workload}"
+        names = [roll.companion or each.workload for roll in each.rolls] or [each.workload]
+        return f"{PUT_BACK} into {' and '.join(f'leaderworkerset/{name}' for name in names)}"
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"

@@ -200,6 +200,14 @@ PAIR_ROUTE = edited(
           weight: 0
 """,
 )
+_POOL = "group: inference.networking.k8s.io\n          kind: InferencePool\n          name:"
+PAIR_ROUTE_TO_POOLS = edited(
+    PAIR_ROUTE,
+    "- name: chat-api\n          port: 80\n",
+    f"- {_POOL} chat\n",
+    "- name: green-api\n          port: 80\n",
+    f"- {_POOL} chat-next\n",
+)
 WHOLE_PAIR = (PAIR, LWS, GREEN, SERVICE, GREEN_SERVICE, PAIR_ROUTE)
 
 
@@ -220,6 +228,40 @@ SHIFTED_PAIR = edited(
     "          traffic: auto\n",
     "          traffic: 40%\n",
     "          traffic: auto\n",
+)
+#: Decode, which the Services select, and prefill, as one version of each side.
+SET_PAIR = edited(
+    SCALED_PAIR,
+    "  activeSide: chat\n",
+    "  activeSide: chat\n  companions:\n    - {name: prefill, counterpart: prefill-green, replicas: 50%}\n",
+)
+PREFILL = edited(unnumbered(LWS), "  name: chat\n", "  name: prefill\n", "app: chat\n", "app: prefill\n")
+GREEN_PREFILL = edited(PREFILL, "  name: prefill\n", "  name: prefill-green\n", "app: prefill", "app: prefill-green")
+WHOLE_SET_PAIR = (SET_PAIR, *WHOLE_SCALED_PAIR[1:], PREFILL, GREEN_PREFILL)
+#: The same with one pool a side, which selects both workloads by a label of their templates.
+POOLED_SET_PAIR = (
+    edited(
+        SET_PAIR,
+        "          counterpartService: green-api\n",
+        "",
+        "            httpRouteName: chat\n",
+        "            httpRouteName: chat\n            inferencePool: {stable: chat, canary: chat-next}\n",
+    ),
+    *(
+        edited(each, f"app: {name}\n", f"app: {name}\n          side: {side}\n")
+        for each, name, side in (
+            (WHOLE_SCALED_PAIR[1], "chat", "blue"),
+            (WHOLE_SCALED_PAIR[2], "chat-green", "green"),
+            (PREFILL, "prefill", "blue"),
+            (GREEN_PREFILL, "prefill-green", "green"),
+        )
+    ),
+    SERVICE,
+    *(
+        edited(each, "app: chat\n", f"side: {side}\n")
+        for each, side in zip(POOLS.split("---\n"), ("blue", "green"), strict=True)
+    ),
+    PAIR_ROUTE_TO_POOLS,
 )
 #: Scales what HPA scales.
 SCALED_OBJECT = """\

@@ -11,6 +11,7 @@ from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.reasons import Reason
 from tests.cli.lint.manifests import (
     GREEN,
+    GREEN_PREFILL,
     GREEN_SERVICE,
     HPA,
     HPA_OF_ROLLOUT,
@@ -18,8 +19,11 @@ from tests.cli.lint.manifests import (
     LWS,
     PAIR,
     PAIR_ROUTE,
+    PAIR_ROUTE_TO_POOLS,
     PLAIN_ROLLOUT,
+    POOLED_SET_PAIR,
     POOLS,
+    PREFILL,
     ROLLOUT,
     ROUTE,
     SCALED_OBJECT,
@@ -28,6 +32,7 @@ from tests.cli.lint.manifests import (
     SHIFTED_PAIR,
     WHOLE_PAIR,
     WHOLE_SCALED_PAIR,
+    WHOLE_SET_PAIR,
     asking,
     edited,
     found,
@@ -56,14 +61,6 @@ _SHIFT_BY_POOLS = edited(
     "            httpRouteName: chat\n            inferencePool: {stable: chat, canary: chat-next}\n",
 )
 _PORTS = "  targetPorts:\n    - number: 8000\n"
-_POOL = "group: inference.networking.k8s.io\n          kind: InferencePool\n          name:"
-_PAIR_ROUTE_TO_POOLS = edited(
-    PAIR_ROUTE,
-    "- name: chat-api\n          port: 80\n",
-    f"- {_POOL} chat\n",
-    "- name: green-api\n          port: 80\n",
-    f"- {_POOL} chat-next\n",
-)
 #: Workers that are not probed, behind a Service that does not tell them from leaders.
 _OTHER_LEADERS = edited(
     LWS,
@@ -849,6 +846,34 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "remove spec.replicas with kubectl apply edit-last-applied leaderworkerset chat, and then from the manifest",
     ),
+    "a pool of one side that selects a companion of the other one": (
+        "LWS211",
+        joined(
+            *POOLED_SET_PAIR[:4],
+            edited(POOLED_SET_PAIR[4], "side: green", "side: blue"),
+            SERVICE,
+            edited(POOLED_SET_PAIR[6], "  selector", "  »selector"),
+            *POOLED_SET_PAIR[7:],
+        ),
+        "InferencePool chat selects leaders of LeaderWorkerSet prefill-green besides chat, so that its weight is not",
+    ),
+    "a companion that the pool of its side does not select": (
+        "LWS331",
+        joined(
+            edited(POOLED_SET_PAIR[0], "counterpart: prefill-green", "»counterpart: prefill-green"),
+            *POOLED_SET_PAIR[1:4],
+            GREEN_PREFILL,
+            *POOLED_SET_PAIR[5:],
+        ),
+        "InferencePool chat-next does not select groups of LeaderWorkerSet prefill-green",
+    ),
+    "a Service that selects decode and prefill": (
+        "LWS332",
+        joined(*WHOLE_SET_PAIR[:6], edited(PREFILL, "app: prefill", "app: chat"), GREEN_PREFILL).replace(
+            "  selector:\n    app: chat\n", "  »selector:\n    app: chat\n"
+        ),
+        "Service chat-api selects groups of chat and of prefill, so that clients reach both alike",
+    ),
     "a pair whose sides both begin with a group": (
         "LWS328",
         scaled("  counterpartRef", "  »counterpartRef", "  activeSide: chat\n", ""),
@@ -979,7 +1004,7 @@ CASES: dict[str, tuple[str, str, str]] = {
         joined(
             _SHIFT_BY_POOLS,
             *WHOLE_SCALED_PAIR[1:3],
-            _PAIR_ROUTE_TO_POOLS,
+            PAIR_ROUTE_TO_POOLS,
             edited(
                 POOLS,
                 f"  name: chat-next\nspec:\n{_PORTS}  selector:\n    matchLabels:\n      app: chat\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -71,6 +72,14 @@ def _pair(counterpart: Any, **members: Any) -> dict[str, Any]:
     return {**made, "spec": {**made["spec"], "counterpartRef": counterpart, **members}}
 
 
+def _companion(counterpart: str | None, canary: Any = MappingProxyType({}), **members: Any) -> dict[str, Any]:
+    """A pair, if it has a counterpart, with a companion of these members."""
+    made = by_server.rollout(by_server.canary(capacity="Pair", **canary))
+    ref = {"counterpartRef": {**by_server.REF, "name": counterpart}} if counterpart is not None else {}
+    companions = [{"name": "a", "counterpart": "b", **members}]
+    return {**made, "spec": {**made["spec"], **ref, "companions": companions}}
+
+
 #: A Rollout that breaks each rule of our own definitions, by the rule's message.
 _RULED: dict[str, dict[str, Any]] = {
     "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released": by_server.rollout(ref={"apiVersion": "x/v1"}),
@@ -97,6 +106,11 @@ _RULED: dict[str, dict[str, Any]] = {
     ),
     "with maxExtraGroups 0 a group has to be allowed to lack: set maxUnavailableGroups 1, or remove maxExtraGroups": (
         by_server.rollout(by_server.canary(capacity="Pair", shift={"maxExtraGroups": "0%"}))
+    ),
+    "companions are of a pair: name its second workload in counterpartRef": _companion(None, replicas=2),
+    "each companion needs replicas, unless touch is RouteOnly: then its owner scales it": _companion("other"),
+    "groups of companions cannot be exchanged one by one: remove shift, or companions": _companion(
+        "other", {"shift": {}}, replicas=2
     ),
 }
 

@@ -34,6 +34,12 @@ def foretold(
     return detachments(GROUP, rollouts, {PLACE: workload} if workload else {}, lambda _: (wanted, running))
 
 
+def roll_of(each: Detachment) -> Roll | None:
+    """The only version that rolls, if any does."""
+    assert len(each.rolls) <= 1
+    return next(iter(each.rolls), None)
+
+
 @pytest.mark.parametrize(
     ("workload", "status", "words", "roll"),
     [
@@ -60,9 +66,10 @@ def test_of_a_rollout(workload: Object, status: Object, words: str, roll: Roll |
     (each,) = foretold(workload, rollout(**status))
     assert each.finalizer and words in each.outlook
     if isinstance(roll, str):
-        assert each.roll is not None and roll in (each.roll.aborted, *each.roll.images)
+        rolls = roll_of(each)
+        assert rolls is not None and roll in (rolls.aborted, *rolls.images)
     else:
-        assert each.roll == roll
+        assert roll_of(each) == roll
 
 
 @pytest.mark.parametrize(
@@ -80,29 +87,31 @@ def test_the_users_own_strategy_says_how_fast(users: Object, replicas: int, roll
     workload = lws(by="uid-llama", image=NEW, users=users)
     workload["spec"]["replicas"] = replicas
     (each,) = foretold(workload, rollout())
-    assert (each.roll and (each.roll.groups, each.roll.unavailable, each.roll.surge)) == roll
+    rolls = roll_of(each)
+    assert (rolls and (rolls.groups, rolls.unavailable, rolls.surge)) == roll
 
 
 def test_groups_that_lws_itself_would_renew_are_foretold_too() -> None:
     """After an upgrade of LWS its revision of the same version may be another one."""
     (each,) = foretold(HELD, rollout(), wanted="rev-2", running=["rev-1"] * 4)
-    assert each.roll is not None and each.roll.version == RUNS
+    rolls = roll_of(each)
+    assert rolls is not None and rolls.version == RUNS
     (each,) = foretold(HELD, rollout(), wanted="rev-1", running=["rev-1"] * 4)
-    assert each.roll is None
+    assert roll_of(each) is None
 
 
 def test_where_no_version_is_on_record_the_revisions_of_groups_tell() -> None:
     bare = rollout(stable=None)
     for running, rolls in ((["rev-1"] * 4, True), (["rev-2"] * 4, False), ([], False)):
         (each,) = foretold(WAITING, bare, wanted="rev-2", running=running)
-        assert (each.roll is not None) == rolls
+        assert (roll_of(each) is not None) == rolls
 
 
 def test_of_two_rollouts_the_one_that_holds_the_workload_goes_last() -> None:
     first, second = foretold(WAITING, rollout("llama"), rollout("zebra", workload="llama"))
-    assert (first.rollout, first.roll) == ("zebra", None)
+    assert (first.rollout, roll_of(first)) == ("zebra", None)
     assert "leaderworkerset/llama is in the care of rollout/llama; nothing rolls" in first.outlook
-    assert (second.rollout, second.roll) == ("llama", ROLLS)
+    assert (second.rollout, roll_of(second)) == ("llama", ROLLS)
 
 
 def test_a_workload_that_is_gone_is_no_obstacle() -> None:
@@ -114,13 +123,13 @@ def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
     orphan = lws(by="uid-gone", image=NEW, held="a version waits")
     running = ["rev-1"] * 4
     (each,) = foretold(orphan, wanted="rev-2", running=running)
-    assert (each.rollout, each.workload, each.finalizer, each.roll) == ("", "llama", False, ROLLS)
+    assert (each.rollout, each.workload, each.finalizer, roll_of(each)) == ("", "llama", False, ROLLS)
     assert each.outlook == ("leaderworkerset/llama runs revision rev-1 in 4 groups; a deleted Rollout has left it held")
     assert rolling(ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
     opened = lws(by="uid-gone", image=NEW, held="a version waits")
     opened["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
     (each,) = foretold(opened, wanted="rev-2", running=running)
-    assert each.roll is None
+    assert roll_of(each) is None
 
 
 @pytest.mark.parametrize(("partition", "rolls"), [(HOLD + 1, True), (HOLD, True), (HOLD - 1, False), (2, False)])
@@ -128,7 +137,7 @@ def test_a_partition_of_others_is_open_only_below_the_hold(partition: int, rolls
     workload = lws(by="uid-llama", image=NEW)
     workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = partition
     (each,) = foretold(workload, rollout())
-    assert each.roll == (ROLLS if rolls else None)
+    assert roll_of(each) == (ROLLS if rolls else None)
 
 
 def test_words_of_a_release_that_is_on() -> None:
@@ -215,7 +224,7 @@ def pair_of(touch: str = "RouteOnly", **status: Any) -> Object:
 )
 def test_the_workloads_and_weights_of_a_pair_are_left_alone(status: Object, outlook: str) -> None:
     (found,) = foretold(lws(image=NEW), pair_of(**status), wanted="rev-2", running=("rev-1",))
-    assert (found.outlook, found.roll, found.workload, found.inactive) == (outlook, None, "llama", "llama-green")
+    assert (found.outlook, roll_of(found), found.workload, found.inactive) == (outlook, None, "llama", "llama-green")
 
 
 KEPT = (
@@ -239,7 +248,7 @@ def test_of_a_pair_that_its_releases_scale(
     workload: Object | None, status: Object, outlook: str, roll: Roll | None
 ) -> None:
     (found,) = foretold(workload, pair_of("", **status, active="llama"))
-    assert (found.outlook, found.roll) == (outlook, roll)
+    assert (found.outlook, roll_of(found)) == (outlook, roll)
     assert [each.workload for each in found.held] == ["llama", "llama-green"]
     assert all(not each.rollout and not each.inactive for each in found.held)
     assert keeping(found) == "put the template of what runs back into leaderworkerset/llama"
@@ -254,6 +263,45 @@ def test_what_a_release_has_taken_from_the_active_side_is_loaded_again() -> None
     workload["metadata"]["annotations"][KEYS.replicas] = "many"
     (found,) = foretold(workload, pair_of("", **PROGRESSING, active="llama"))
     assert found.outlook == f"{BACK_TO}; {KEPT}; nothing rolls"
+
+
+SET_KEPT = (
+    "leaderworkerset/llama with llama-prefill keeps its groups, and leaderworkerset/llama-green with"
+    " llama-prefill-green has none; the weights of their route stay"
+)
+
+
+@pytest.mark.parametrize("image", ["", NEW], ids=["nothing waits", "a version of a companion waits"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_all_workloads_of_a_pair_with_companions_are_given_back(image: str, turned: bool) -> None:
+    active = "llama-green" if turned else "llama"
+    made = pair_of("", active=active, stable={"templateHash": f"{RUNS}-{RUNS}", "revision": "rev-1"})
+    names = ("llama-prefill", "llama-prefill-green")
+    made["spec"]["companions"] = [{"name": names[0], "counterpart": names[1], "replicas": 2}]
+    beside = names[1] if turned else names[0]
+    workloads = {
+        place(name): lws(name, by="uid-llama", side="active", image=image if name == beside else "")
+        for name in (active, beside)
+    }
+    (found,) = detachments(GROUP, [made], workloads, lambda _: ("", ()))
+    assert {each.workload for each in found.held} == {"llama", "llama-green", *names}
+    assert all(not each.companions for each in found.held)
+    if not image:
+        assert found.rolls == ()
+        assert turned or found.outlook == f"{SET_KEPT}; nothing rolls"
+        return
+    (roll,) = found.rolls
+    assert (roll.version, roll.companion) == (WAITS, beside)
+    assert f" in leaderworkerset/{beside} ROLLS in 4 groups" in rolling(roll)
+    assert keeping(found) == f"put the template of what runs back into leaderworkerset/{beside}"
+
+
+def test_a_companion_that_a_deleted_rollout_has_left_is_foretold_on_its_own() -> None:
+    made = pair_of("", active="llama")
+    made["spec"]["companions"] = [{"name": "llama-prefill", "counterpart": "llama-prefill-green", "replicas": 2}]
+    workloads = {PLACE: HELD, place("llama-prefill-green"): lws("llama-prefill-green", by="uid-gone", image=NEW)}
+    found = detachments(GROUP, [made], workloads, lambda _: ("rev-2", ["rev-1"]))
+    assert [(each.rollout, each.workload) for each in found] == [("llama", "llama"), ("", "llama-prefill-green")]
 
 
 @pytest.mark.parametrize(("said", "number"), [("4", 4), ("2", None), ("1", None), ("", None), ("-3", None)])
@@ -274,7 +322,7 @@ def test_the_active_side_of_a_pair_may_be_either() -> None:
     green = lws("llama-green", by="uid-llama", image=NEW, side="active")
     workloads = {PLACE: lws(side="parked"), place("llama-green"): green}
     (found,) = detachments(GROUP, [pair_of("", active="llama-green")], workloads, lambda _: ("", ()))
-    assert (found.workload, found.inactive, found.roll) == ("llama-green", "llama", ROLLS)
+    assert (found.workload, found.inactive, roll_of(found)) == ("llama-green", "llama", ROLLS)
 
 
 def test_a_side_that_another_rollout_has_left_held_is_foretold_on_its_own() -> None:
@@ -282,7 +330,7 @@ def test_a_side_that_another_rollout_has_left_held_is_foretold_on_its_own() -> N
     for touch in ("", "RouteOnly"):
         found = detachments(GROUP, [pair_of(touch, active="llama")], workloads, lambda _: ("rev-2", ["rev-1"]))
         left = found[-1]
-        assert (left.rollout, left.workload, left.roll) == ("", "llama-green", ROLLS), touch
+        assert (left.rollout, left.workload, roll_of(left)) == ("", "llama-green", ROLLS), touch
 
 
 def test_of_two_rollouts_that_share_a_side_the_one_that_holds_goes_last() -> None:
@@ -296,7 +344,7 @@ def test_of_two_rollouts_that_share_a_side_the_one_that_holds_goes_last() -> Non
 def test_a_label_that_a_deleted_rollout_has_left_is_removed() -> None:
     left = lws(side="parked")
     (found,) = foretold(left)
-    assert (found.workload, found.roll) == ("llama", None)
+    assert (found.workload, roll_of(found)) == ("llama", None)
     assert found.outlook == "a deleted Rollout has left it labelled; nothing rolls"
     assert restoring_patch(typed(left, LeaderWorkerSet), KEYS) == {"metadata": {"labels": {KEYS.side: None}}}
     both = restoring_patch(typed(lws(by="u", side="active"), LeaderWorkerSet), KEYS)

@@ -72,7 +72,7 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
 def _rebuilt(case: Case) -> Workload | None:
     """The LWS whose groups are recreated repeatedly, when the rules complain of that."""
     count = Counter(each.workload for each in case.d.status.restarts)
-    return max(case.facts.sides, key=lambda side: count[side.name], default=None)
+    return max(case.facts.members, key=lambda side: count[side.name], default=None)
 
 
 def _ways_to_run(case: Case, found: Found) -> tuple[str, ...]:

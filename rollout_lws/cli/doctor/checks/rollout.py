@@ -44,7 +44,9 @@ def rollout(case: Case) -> Link:
         return refused
     ref, other = spec.workload_ref.name, spec.counterpart_ref
     if other is not None:
-        text = f"for the pair of LeaderWorkerSets {ref} and {other.name}, the only one for them"
+        beside = " and ".join(f"{each.name} and {each.counterpart}" for each in spec.companions)
+        beside = f" with companions {beside}" if beside else ""
+        text = f"for the pair of LeaderWorkerSets {ref} and {other.name}{beside}, the only one for them"
         return ok(Name.ROLLOUT, about, text)
     return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {ref}, the only one for it")
 
@@ -131,6 +133,13 @@ def _of_pair(case: Case, about: str) -> Link:
         text = f"none is on: the version in the template of LeaderWorkerSet {case.workload_name} waits"
         by_itself = "it is released when it is applied to the other side; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, by_itself)
+    last = case.d.status.verdict
+    if last is not None and last.reason == Reason.VERSION_INCOMPLETE:
+        by_itself = "nothing, until the other workloads of its side have the version too"
+        steps = tuple(case.itself(verb) for verb in Reason.VERSION_INCOMPLETE.verbs)
+        return Link(Name.RELEASE, State.WAITING, about, case.d.status.message or "", by_itself, steps)
+    if case.d.status.arriving is not None:
+        return Link(Name.RELEASE, State.WAITING, about, case.d.status.message or "", "it goes on by itself")
     if case.d.pending and other is not None:
         text = f"none is on: the new version of LeaderWorkerSet {other.name} waits; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")

@@ -81,7 +81,7 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
         text = f"another client has changed the selector that the release wrote: {selector.ignore}"
         return Link(Name.SERVICE, State.BROKEN, about, text, "the controller puts it back", steps)
     # While groups of one version terminate, pods of the other one may answer for it, so consider both.
-    known = [pod for each in case.facts.sides for pod in (*each.leaders, *each.pods)]
+    known = [pod for each in case.facts.members for pod in (*each.leaders, *each.pods)]
     reached = [pod for pod in known if selector.selecting.selects(live, pod.metadata.labels)]
     if not reached:
         # Without any pods yet, there is nothing to select.
@@ -127,7 +127,7 @@ def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
         yield unread
         return
     pods: dict[str, Pod] = {}
-    for workload in case.facts.sides:
+    for workload in case.facts.members:
         pods |= {pod.metadata.name: pod for pod in (*workload.leaders, *workload.pods)}
     empty = _without_groups(case, facts)
     for name in filter(None, (facts.names.service, facts.canary_service_name)):

@@ -31,7 +31,9 @@ def links(case: Case) -> Iterator[Link]:
     if not d.paired or serving.state is State.UNKNOWN:
         yield serving
         return
-    for name, side in ((d.name, d.o.stable), (d.other_name, d.o.canary)):
+    active = ((d.name, d.o.stable), *((each.name, each.stable) for each in d.o.companions))
+    inactive = ((d.other_name, d.o.canary), *((each.other_name, each.canary) for each in d.o.companions))
+    for name, side in (*active, *inactive):
         about = f"LeaderWorkerSet/{name}"
         if serving.about == about and serving.state is not State.OK:
             yield serving
@@ -48,18 +50,22 @@ def _unlike_its_role(case: Case, side: Workload, about: str) -> Link | None:
     d = case.d
     if not d.scales_sides or case.is_leaving or case.facts.observation.undecided or not d.adopted:
         return None
-    is_active, replicas = side.name == d.name, side.workload.replicas
+    is_active, replicas = _is_active(case, side), side.workload.replicas
     role, said = ACTIVE if is_active else PARKED, side.workload.metadata.labels.get(d.keys.side)
     steps = (case.kubectl(f"get {LEADER_WORKER_SETS} {side.name} -o yaml --show-managed-fields"),)
     # Of the writes to both sides the next one waits for the one before.
-    both = {f"LeaderWorkerSet/{each.name}" for each in case.facts.sides}
-    state = State.BROKEN if any(each.about in both for each in case.undone) else State.WAITING
+    every = {f"LeaderWorkerSet/{each.name}" for each in case.facts.members}
+    state = State.BROKEN if any(each.about in every for each in case.undone) else State.WAITING
     if not is_active and replicas and not case.is_on:
         text = f"has {replicas} groups, though it is {case.role(side.name)} and no release is on"
         by_itself = "the controller scales it to 0 as soon as no request can reach it"
         return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
-    if is_active and replicas < d.own_size and not case.is_on:
-        text = f"has {replicas} of its {d.own_size} groups, though it is {case.role(side.name)} and no release is on"
+    own = _own_size(case, side)
+    if is_active and replicas > own and side.name != d.name and not case.is_on:
+        text = f"has {replicas} groups, and {own} go with {d.replicas} of {d.name}"
+        return Link(Name.WORKLOAD, state, about, text, "the controller writes that as soon as it acts", steps)
+    if is_active and replicas < own and not case.is_on:
+        text = f"has {replicas} of its {own} groups, though it is {case.role(side.name)} and no release is on"
         by_itself = "the controller gives it the others back as soon as it acts, and they load"
         return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
     if said != role:
@@ -72,11 +78,26 @@ def _unlike_its_role(case: Case, side: Workload, about: str) -> Link | None:
 
 def _of(case: Case, side: Workload) -> str:
     role, replicas = case.role(side.name), side.workload.replicas
-    if role and case.d.scales_sides and side.name != case.d.name and not replicas:
+    is_active, own = _is_active(case, side), _own_size(case, side)
+    if role and case.d.scales_sides and not is_active and not replicas:
         role = f"{role}, parked"
-    of_more = f" of {case.d.own_size}" if side.name == case.d.name and case.d.own_size > replicas else ""
+    of_more = f" of {own}" if is_active and own > replicas else ""
     told = f"generation {side.workload.metadata.generation}, {replicas}{of_more} groups"
     return f"{told}, {role}" if role else told
+
+
+def _is_active(case: Case, side: Workload) -> bool:
+    """Whether an LWS is that of a pair's active side, or goes with it."""
+    return side.name in (case.d.name, *(each.name for each in case.d.o.companions))
+
+
+def _own_size(case: Case, side: Workload) -> int:
+    """Groups that an LWS of the active side has at rest."""
+    d = case.d
+    beside = next((each for each in d.o.companions if each.name == side.name), None)
+    if beside is None:
+        return d.own_size
+    return d.companion_replicas(beside) if d.scales_sides else side.workload.replicas
 
 
 def _absent(case: Case, name: str) -> Link:
@@ -116,26 +137,35 @@ def _shown(case: Case) -> tuple[str, ...]:
     if found.reason is Reason.ACTIVE_SIDE_EDITED:
         return (case.itself("history"), case.kubectl(f"get {LEADER_WORKER_SETS} {at.name} -o yaml"))
     if found.reason is Reason.REPLICAS_APPLIED:
-        side = next((each for each in case.facts.sides if each.name == at.name), None)
+        side = next((each for each in case.facts.members if each.name == at.name), None)
         if side is not None and stated_replicas(side.workload.metadata.annotations) is not None:
             return (case.kubectl(f"apply edit-last-applied {LEADER_WORKER_SETS} {at.name}"),)
         return (case.kubectl(f"get {LEADER_WORKER_SETS} {at.name} -o yaml --show-managed-fields"),)
     return ()
 
 
-def hold(case: Case) -> Link | None:
-    """Whether the hold keeps a new template from rolling; None when the LWS is not to be held, as those of a pair that
-    their owner scales.
+def holds(case: Case) -> Iterator[Link]:
+    """Whether the hold keeps a new template from rolling, of the stable LWS and of companions that serve with it; none
+    where LWSs are not to be held, as those of a pair that their owner scales.
     """
-    stable, d = case.facts.observation.stable, case.d
-    if stable is None or case.is_leaving or (d.paired and not d.scales_sides):
-        return None
-    about = f"LeaderWorkerSet/{case.workload_name}"
-    found = case.complained(Name.HOLD, about, (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml"),))
+    d = case.d
+    if case.is_leaving or (d.paired and not d.scales_sides):
+        return
+    for side in (d.o.stable, *(each.stable for each in d.o.companions)):
+        if side is not None:
+            yield _hold(case, side)
+
+
+def _hold(case: Case, side: Workload) -> Link:
+    name, d, leads = side.name, case.d, side is case.facts.observation.stable
+    about = f"LeaderWorkerSet/{name}"
+    steps = (case.kubectl(f"get {LEADER_WORKER_SETS} {name} -o yaml"),)
+    found = case.complained(Name.HOLD, about, steps) if leads else None
     if found is not None:
         return found
-    if released_by_hand(d):
-        annotation = d.keys.release_hold
+    annotation = d.keys.release_hold
+    by_hand = side.workload.metadata.annotations.get(annotation) == "true"
+    if released_by_hand(d) if leads else by_hand:
         return Link(
             Name.HOLD,
             State.WAITING,
@@ -143,24 +173,24 @@ def hold(case: Case) -> Link | None:
             f"the hold was released on purpose, by annotation {annotation}: a new version rolls by itself, without"
             " steps",
             "nothing, until the annotation is removed",
-            (case.kubectl(f"annotate {LEADER_WORKER_SETS} {case.workload_name} {annotation}-"),),
+            (case.kubectl(f"annotate {LEADER_WORKER_SETS} {name} {annotation}-"),),
         )
-    if is_held(stable.workload, standing_surge(stable.workload, d.keys)):
+    if is_held(side.workload, standing_surge(side.workload, d.keys)):
         return ok(Name.HOLD, about, "closed: a new template starts nothing by itself")
-    if has_windows(d):
+    if leads and has_windows(d):
         return ok(Name.HOLD, about, "open for groups that the release renews now")
-    partition = stable.workload.strategy.partition
-    adopted = d.status.stable is not None and d.status.stable.workload_uid == stable.workload.metadata.uid
+    partition, record = side.workload.strategy.partition, d.status.stable
+    adopted = record is not None and (side.workload.metadata.uid == record.workload_uid or not leads)
     return Link(
         Name.HOLD,
         State.BROKEN if adopted else State.WAITING,
         about,
-        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.workload)}; a new"
+        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(side.workload)}; a new"
         " version would roll by itself, without steps",
         "the controller closes it as soon as it acts"
         if adopted
         else "it is closed when the LeaderWorkerSet is adopted",
-        (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o jsonpath='{{.spec.rolloutStrategy}}'"),),
+        (case.kubectl(f"get {LEADER_WORKER_SETS} {name} -o jsonpath='{{.spec.rolloutStrategy}}'"),),
     )
 
 
@@ -168,7 +198,7 @@ def own_surge(case: Case) -> Link | None:
     """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes. The workloads of a
     pair that their owner scales are updated by nothing else, before any release.
     """
-    sides = case.facts.sides if case.d.paired else (case.facts.observation.stable,)
+    sides = case.facts.members if case.d.paired else (case.facts.observation.stable,)
     return next((link for side in sides if (link := _own_surge(case, side)) is not None), None)
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout_lws.cli.lint.advice import autoscalers, gates, leaders, names, pairs, plans, services, shifts, templates
+from rollout_lws.cli.lint.advice import (
+    autoscalers,
+    companions,
+    gates,
+    leaders,
+    names,
+    pairs,
+    plans,
+    services,
+    shifts,
+    templates,
+)
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     """Findings of all modules."""
-    for module in (leaders, templates, services, names, plans, gates, autoscalers, pairs, shifts):
+    for module in (leaders, templates, services, names, plans, gates, autoscalers, pairs, companions, shifts):
         yield from module.advice(files)

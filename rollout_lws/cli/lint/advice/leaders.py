@@ -27,7 +27,8 @@ _ASKING = ("httpGet", "grpc", "exec")
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     every = [*releases(files)]
     routed = {name for each in every if each.routing for name in each.workloads}
-    timed = {name for each in every if each.rollout.spec.strategy.min_ready_seconds for name in each.workloads}
+    specs = [each.rollout.spec for each in every]
+    timed = {name for spec in specs if spec.strategy.min_ready_seconds for name in spec.workloads}
     renewed = {name for each in every if each.routing and each.deletes_groups for name in each.workloads}
     for lws in files.of_kind(LEADER_WORKER_SETS.kind):
         if files.is_released(lws.manifest.name):

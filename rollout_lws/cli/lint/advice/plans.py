@@ -27,9 +27,10 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
         if release.lws is not None:
             yield from _groups(release)
             yield from _claims(files, release, release.lws)
-        for lws in release.members:
+        for lws in (*release.members, *release.companions):
             yield from _claims_of_side(files, lws)
             yield from _deadline(release, lws)
+        for lws in release.members:
             yield from _drain(release, lws)
 
 

@@ -16,7 +16,7 @@ from rollout_lws.targets.target import Target
 @dataclass(frozen=True, slots=True)
 class Release:
     """A Rollout with a strategy, and its LeaderWorkerSet if it is among the files; of a pair that of workloadRef, and
-    ``other`` that of counterpartRef.
+    ``other`` that of counterpartRef, and ``companions`` those of both sides.
     """
 
     manifest: Manifest
@@ -24,6 +24,7 @@ class Release:
     plan: StyleStrategy
     lws: Target | None
     other: Target | None = None
+    companions: tuple[Target, ...] = ()
 
     @property
     def is_pair(self) -> bool:
@@ -36,14 +37,14 @@ class Release:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of the workloads that it names."""
+        """Names of the workloads that it shares requests between."""
         spec = self.rollout.spec
         refs = (spec.workload_ref, spec.counterpart_ref)
         return tuple(ref.name for ref in refs if ref is not None)
 
     @property
     def members(self) -> tuple[Target, ...]:
-        """Its LeaderWorkerSets that are among the files."""
+        """Those that are among the files."""
         return tuple(each for each in (self.lws, self.other) if each is not None)
 
     @property
@@ -75,4 +76,7 @@ def releases(files: FileSnapshot) -> Iterator[Release]:
             lws = files.snapshot.workload(LEADER_WORKER_SETS, rollout.spec.workload_ref.name)
             other = rollout.spec.counterpart_ref
             beside = files.snapshot.workload(LEADER_WORKER_SETS, other.name) if other is not None else None
-            yield Release(each.manifest, rollout, strategy.style, lws, beside)
+            names = (name for one in rollout.spec.companions for name in (one.name, one.counterpart))
+            found = (files.snapshot.workload(LEADER_WORKER_SETS, name) for name in names)
+            companions = tuple(each for each in found if each is not None)
+            yield Release(each.manifest, rollout, strategy.style, lws, beside, companions)

@@ -60,6 +60,30 @@ def test_the_demo_of_a_pair_that_shifts_proves_its_end_state() -> None:
     assert re.findall(r"traffic +(\d+)% of requests to the new version", result.stdout)[:2] == ["25", "50"]
 
 
+@pytest.mark.long
+def test_the_demo_of_prefill_and_decode_proves_that_versions_never_met() -> None:
+    result = CliRunner().invoke(program, ["demo", "prefill-decode", "--fast"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "FAIL" not in result.stdout
+    assert "llama-prefill-green has none); to release what there is: kubectl rollout-lws start llama\n" in result.stdout
+    assert (
+        "you           the same for llama-prefill-green: leaderworkerset/llama-prefill-green patched" in result.stdout
+    )
+    assert "ok    nothing started before decode and prefill had the new version" in result.stdout
+    assert "ok    no request met decode and prefill of two versions, or one without the other" in result.stdout
+    assert "ok    each group was loaded once: 4 groups of decode and 2 of prefill were made\n" in result.stdout
+    assert "ok    llama-prefill-blue is parked: 0 groups of llama-prefill-blue\n" in result.stdout
+    assert "ok    no request was lost" in result.stdout
+    assert re.findall(r"traffic +(\d+)% of requests to the new version", result.stdout)[:2] == ["10", "40"]
+
+
+@pytest.mark.parametrize("what", ["shift", "prefill-decode"])
+def test_a_demo_of_several_workloads_takes_no_manifests(what: str, tmp_path: Path) -> None:
+    (tmp_path / "lws.yaml").write_text(yaml.safe_dump(manifests.workload()))
+    result = CliRunner().invoke(program, ["demo", what, "-f", str(tmp_path)])
+    assert str(result.exception) == f"{what} plays its own manifests, of several LeaderWorkerSets: leave -f out"
+
+
 @pytest.mark.parametrize(
     ("capacity", "told"),
     [

@@ -6,12 +6,14 @@ import asyncio
 
 import pytest
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
     LWS_NAME,
     SERVICES,
 )
+from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.count import partition
 from tests.scenarios.paired import (
@@ -40,7 +42,7 @@ from tests.scenarios.paired_companions import (
     sets,
 )
 from tests.scenarios.paired_scaled import OPEN, stalled
-from tests.scenarios.scaled import AUTOSCALER, create_autoscaler
+from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, scale
 from tests.scenarios.test_pair_companions import waits_for
 from tests.scenarios.test_pair_companions_faults import apply_faulty
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
@@ -289,6 +291,35 @@ async def test_the_hand_over_goes_on_when_a_slow_companion_counts(world: World) 
     await world.until_state("AwaitingApproval", 1200)
     world.approve()
     await world.until(lambda: world.status["active"] == GREEN, "the end", 600)
+
+
+async def test_all_requests_wait_for_the_last_group_of_a_companion(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}})
+    apply_faulty(world, PREFILL[GREEN], ready_after="400s")
+    apply_one(world, GREEN, "v2")
+    await world.until_state("AwaitingApproval", 1200)
+    world.approve()
+    await world.sleep(300)
+    assert sets(world)[GREEN] == (4, 2) and not any("!" in told for told in world.groups(GREEN).values())
+    assert share(world, GREEN) == pytest.approx(0.2) and PREFILL[GREEN] in world.status["message"]
+    await world.until(lambda: world.status["active"] == GREEN, "the end", 600)
+
+
+async def test_companions_keep_their_groups_while_those_that_they_go_with_do(world: World) -> None:
+    await at_rest(world)
+
+    def refuse(write: Write) -> ApiError | None:
+        of_main = (
+            isinstance(write, Patch) and write.name == BLUE and (write.body.get("spec") or {}).get("replicas") == 0
+        )
+        return ApiError(403, "Forbidden", "refused by a webhook or a policy") if of_main else None
+
+    world.refuse = refuse
+    scale(world, 0)
+    await world.sleep(120)
+    assert sets(world)[BLUE] == (4, 2)
+    world.refuse = lambda _: None
+    await world.until(lambda: sets(world)[BLUE] == (0, 0), "scaled", 1200)
 
 
 # Tools and failures

@@ -292,7 +292,9 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
     if split.weight == 100 and stable:
         needed = groups_for_all(d)
         if d.new_ready < needed:
-            return Safe(_standing(split, record), f"100% needs {needed} ready groups of the new version")
+            lacks = companions.lacking(d, needed)
+            why = f"100% needs {needed} ready groups of the new version" + (f", and has {lacks}" if lacks else "")
+            return Safe(_standing(split, record), why)
     return Safe(split)
 
 

@@ -261,6 +261,23 @@ async def test_what_a_side_had_before_its_companion_came_is_not_released_by_itse
     await world.until_state("AwaitingApproval", 1200)
 
 
+async def test_what_a_side_had_before_is_judged_when_its_templates_are_restored(world: World) -> None:
+    create_sets(world)
+    apply_set(world, "v0")
+    world.server.create(ROLLOUTS, rollout(spec={"companions": [*COMPANIONS]}))
+    await all_ready(world, *SETS[BLUE])
+    world.start_controller()
+    await world.until_state("Healthy", 120)
+    await come_to(world, "step 1")
+    apply_set(world, "v0")
+    await world.until_state("Healthy", 1200)
+    assert (
+        world.status["observedTemplateHash"] == world.status["inactiveHash"] != world.status["stable"]["templateHash"]
+    )
+    await world.sleep(120)
+    assert sets(world) == {BLUE: (4, 2), GREEN: (0, 0)} and weights(world) == ALL_BLUE
+
+
 # Services and readiness
 
 

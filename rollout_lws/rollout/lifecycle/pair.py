@@ -357,8 +357,9 @@ def follow_active(d: Draft) -> Draft:
 
 
 def _nothing_pending(d: Draft) -> Draft:
-    # What was released last stays on record, and not what its workload's counterpart has.
-    d = idle.judged(d) if d.asks_for_stable or not d.status.observed_template_hash else d
+    # What was released last stays on record, and not what its workload's counterpart has; what was given up does not.
+    released = d.status.stable is not None and d.status.observed_template_hash == d.status.stable.template_hash
+    d = d if released and not d.asks_for_stable else idle.judged(d)
     d = d.set(
         phase=Phase.HEALTHY,
         start_requested=None,

@@ -19,7 +19,7 @@ from rollout_lws.rollout.observation import Companion
 from rollout_lws.targets.version import hashes_of
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.revisions import is_empty, observed
+from rollout_lws.workload.revisions import is_empty
 
 #: A version without rollout-ids counts as complete when no workload has changed for so long: manifests that are applied
 #: together arrive within seconds.
@@ -118,11 +118,6 @@ def places(d: Draft, wanted: int) -> Iterator[tuple[Facts, int]]:
 def none_left(d: Draft) -> bool:
     """True if no group is left of the active side, all of which is scaled to 0."""
     return all(each.workload.replicas == 0 and is_empty(each) for each in active_workloads(d))
-
-
-def all_observed(d: Draft) -> Facts | None:
-    """The first workload of the inactive side on whose spec its controller has not acted yet; None if it has on all."""
-    return next((each for each in inactive_workloads(d) if not observed(each)), None)
 
 
 def edited_names(d: Draft) -> tuple[str, str]:

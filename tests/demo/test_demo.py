@@ -100,6 +100,7 @@ def test_an_abort_in_one_workload_is_judged_by_what_its_step_renews(capacity: st
     assert f"ok    {told}" in result.stdout
 
 
+@pytest.mark.long
 def test_a_slow_version_is_found_at_a_tenth_of_the_requests_and_goes_back_by_itself() -> None:
     result = CliRunner().invoke(program, ["demo", "bad-version", "--fast"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -133,6 +134,7 @@ def test_a_bad_version_that_no_gate_finds_fails_the_demo(monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.long
 def test_a_demo_in_which_requests_are_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods that end at once lose what data planes still send them that hear of the way back too late."""
     monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.001))

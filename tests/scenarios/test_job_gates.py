@@ -400,6 +400,7 @@ async def two_releases(world: World, _: None) -> None:
     assert len(made(world)) == 2
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, PARTS))])
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
 def test_a_controller_killed_after_any_write_asks_one_job_an_attempt(part: int) -> None:
     kill_after_every_write(begin, two_releases, part)

@@ -75,6 +75,7 @@ async def test_a_companion_that_keeps_crashing_stops_the_release_of_both(world: 
     assert sets(world) == {BLUE: (4, 2), GREEN: (0, 0)} and weights(world) == ALL_BLUE
 
 
+@pytest.mark.long
 async def test_a_companion_that_crashes_aborts_both_where_failures_do(world: World) -> None:
     await at_rest(world, onFailure="Abort")
     apply_faulty(world, PREFILL[GREEN], fail="CrashLoopBackOff")

@@ -107,6 +107,7 @@ async def test_a_good_version_is_promoted_and_the_gate_has_no_result(
     }
 
 
+@pytest.mark.long
 async def test_nothing_is_written_from_window_to_window(world: MeasuredWorld) -> None:
     await released(world, WELL, FIRST_TOKEN, pause={})
     await world.until_state("AwaitingApproval")
@@ -212,6 +213,7 @@ async def test_servers_without_requests_stop_nothing(world: MeasuredWorld) -> No
     await world.until_state("Healthy", 7200)
 
 
+@pytest.mark.long
 async def test_pods_that_cannot_be_read_stop_nothing_and_are_told_of(world: MeasuredWorld) -> None:
     await released(world, {**WELL, "engine": "none"}, FIRST_TOKEN, pause={}, onFailure="Abort")
     await world.until(lambda: "cannot be read" in gate(world).get("message", ""))
@@ -235,6 +237,7 @@ async def test_what_is_compared_is_watched_while_stable_has_requests_by_the_rout
     assert gate(world, "compared")["result"] == "Failed"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("capacity", ["InPlace", "Surge"])
 async def test_a_retry_of_a_promotion_watches_a_version_that_is_still_bad(world: MeasuredWorld, capacity: str) -> None:
     create_route(world)
@@ -250,6 +253,7 @@ async def test_a_retry_of_a_promotion_watches_a_version_that_is_still_bad(world:
     assert set(world.groups().values()) != {"v2"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("replicas", [2, 4])
 @IN_ALL_STYLES
 async def test_a_promotion_whose_gate_fails_with_its_last_group_neither_completes_nor_wavers(

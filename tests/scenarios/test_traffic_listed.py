@@ -239,6 +239,7 @@ async def test_a_route_that_refuses_the_backend_gives_it_nothing() -> None:
         assert await m.shares() == shared(0.25)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("gone", [HTTP_ROUTES, SERVICES], ids=["route", "service"])
 async def test_what_is_deleted_while_groups_load_is_there_again_before_the_share(gone: Any) -> None:
     async with metered(QUARTER, replicas=3) as m:

@@ -94,6 +94,7 @@ async def test_ready_leaders_of_the_canary_get_all_requests_when_stable_has_none
         await m.finish()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("first", "then", "between", "after"), [(NAME, CANARY, 1, 0.25), (CANARY, NAME, 0, 0)])
 async def test_the_canary_gets_no_more_while_leaders_of_both_versions_are_ready(
     first: str, then: str, between: float, after: float

@@ -26,7 +26,6 @@ from rollout_lws.rollout.history import drop_surplus, record_stable, store_versi
 from rollout_lws.rollout.lifecycle import handing_over, hold_enforcement, idle
 from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_together, waits_for_empty, waits_for_lws, write_hold
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
-from rollout_lws.rollout.observation import Companion
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
@@ -244,7 +243,8 @@ def _counterpart_missing(d: Draft) -> Draft:
 def companion_missing(d: Draft, lacks: tuple[str, ...]) -> Draft:
     """Gives the verdict while the active side lacks companions: everything stays as it is, whatever is on."""
     named = " and ".join(lacks)
-    what = "is being deleted" if any(each.stable is not None for each in _of(d, lacks)) else "does not exist"
+    going = any(each.stable is not None for each in d.o.companions if each.name in lacks)
+    what = "is being deleted" if going else "does not exist"
     d = d if d.status.phase == Phase.PROGRESSING else d.set(phase=Phase.INITIAL)
     return d.stalled(
         Reason.COMPANION_MISSING,
@@ -252,10 +252,6 @@ def companion_missing(d: Draft, lacks: tuple[str, ...]) -> Draft:
         f" requests: create {named}, or take it out of spec.companions of a Rollout that is disabled",
         field=FieldRef("spec.companions", d.kind, lacks[0]),
     )
-
-
-def _of(d: Draft, names: tuple[str, ...]) -> tuple[Companion, ...]:
-    return tuple(each for each in d.o.companions if each.name in names)
 
 
 def _not_rested(d: Draft, rested: Routed, state: SummaryState) -> Draft:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -25,6 +26,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--one-in", type=int, default=1, metavar="N", help="tell one in N variants of each long test")
     group.addoption("--seed", default="", help="any text: which of the variants --one-in and one_in(n) tell")
     group.addoption("--each-change", action="store_true", help="the controller of each story decides on each change")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected, modules and tests, stays to the end: the garbage collector need not go through it again and
+    again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

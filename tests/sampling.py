@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import pytest
 
 #: One story in so many has a controller that decides on each change.
-ONE_IN_SEES_EACH_CHANGE = 4
+ONE_IN_SEES_EACH_CHANGE = 8
 
 
 def left_out(variants: Iterable[str], one_in: int, seed: str) -> frozenset[str]:

@@ -97,7 +97,10 @@ def _workload(rule: Rule, asked: Request) -> Seen:
     def seen(world: World, now: datetime) -> Decide:
         mark = hold_record(before, world.keys)
         by = mark.by if mark is not None else ""
-        ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
+        # What a release has made and that serves since is in the care of the Rollout that names the user's.
+        names = filter(None, (before.metadata.name, before.metadata.labels.get(world.keys.stands_for)))
+        near = (each for name in names for each in world.rollouts_of(name))
+        ours = next((each for each in near if each.metadata.uid == by), None)
         o = None if ours is None else observe(world, ours.metadata.name, now)
         if o is None:
             # What a deleted Rollout has left is not managed any more.

@@ -15,7 +15,7 @@ from rollout_lws.api import Phase
 from rollout_lws.api.validation import each_problem
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.preflight import older_rival, other_style
+from rollout_lws.rollout.preflight import older_rival, other_style, stands_in
 from rollout_lws.rollout.routing.routing_preflight import renamed
 
 #: A new Rollout counts as younger than all existing ones, whatever the clocks say.
@@ -51,11 +51,16 @@ def _wrong(o: Observation) -> list[str]:
 
 
 def _waits(o: Observation) -> Iterator[str]:
-    """A Rollout renamed in Git is created before the old one is deleted, so this is only a warning."""
+    """Why a new Rollout releases nothing yet. One renamed in Git is created before the old one is deleted, so these are
+    only warnings.
+    """
     first = _first(o)
     if first:
         ref = o.rollout.spec.workload_ref
         yield f"{ref.kind} {ref.name} is already released by Rollout {first}: this one waits until that is gone"
+    made = stands_in(Draft.of(o))
+    if made is not None:
+        yield made.message
 
 
 def _first(o: Observation) -> str:

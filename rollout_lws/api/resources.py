@@ -46,7 +46,18 @@ class Keys:
     held = Key("{}/held", "Annotation on an LWS we left held: which version waits and how to open it.")
     release_hold = Key("{}/release-hold", "The user's break-glass annotation on the LWS.")
     canary_leader_worker_set = Key("{}/canary-leaderworkerset", "Label on the canary LWS: the stable LWS's name.")
-    side = Key("{}/side", "Label on both workloads of a pair that a release scales: active or parked.")
+    side = Key(
+        "{}/side", "Label on both workloads of a pair that a release scales, or that change roles: active or parked."
+    )
+    stands_for = Key(
+        "{}/stands-for",
+        "Label on a workload that a release has made and that serves since: the name of the parked one that it stands"
+        " for.",
+    )
+    leave_as_is = Key(
+        "{}/leave-as-is",
+        "The user's annotation on a Rollout that is deleted or disabled: both workloads stay as they are.",
+    )
     replicas = Key(
         "{}/replicas",
         "Annotation on the active side of a pair: its number of groups before a release took some of them.",

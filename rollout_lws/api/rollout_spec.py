@@ -344,7 +344,9 @@ class BlueGreenStrategy(StyleStrategy):
     """A full second set of groups before any of the first is renewed."""
 
     promotion: Promotion | None = None
-    """InPlace (default) renews the LWS itself; Swap, which would replace it, is not built yet: refused."""
+    """InPlace (default) renews the LWS itself, so that a release makes its groups twice. Swap leaves the requests with
+    the second set and scales the LWS to 0; the next release brings them back.
+    """
 
 
 class Strategy(Model):
@@ -402,8 +404,9 @@ class RolloutSpec(Model):
     """
     replicas: Annotated[int, Field(ge=0, le=100_000)] | None = None
     """Groups of the workload, which the controller writes to it and keeps there; absent: the workload's own number. The
-    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout. Of a pair those of the workload
-    that has the requests; absent: the controller writes its number here, unless touch is RouteOnly.
+    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout. Of a pair, and with promotion
+    Swap, those of the workload that has the requests; absent: the controller writes its number here, unless touch is
+    RouteOnly.
     """
     disabled: bool | None = None
     """Leave the LeaderWorkerSet alone; false by default."""
@@ -411,9 +414,15 @@ class RolloutSpec(Model):
     """How a new version is released."""
 
     @property
+    def swaps(self) -> bool:
+        """Whether the workloads that releases make take the place of that of workloadRef, in turn."""
+        plan = self.strategy.blue_green
+        return plan is not None and plan.promotion is Promotion.SWAP
+
+    @property
     def scales_sides(self) -> bool:
-        """Whether it is of a pair whose workloads are scaled by their releases."""
-        return self.counterpart_ref is not None and self.touch is None
+        """Whether releases scale two workloads, of which one has no groups at rest: those of a pair, or in a swap."""
+        return self.swaps if self.counterpart_ref is None else self.touch is None
 
     @property
     def workloads(self) -> tuple[str, ...]:

@@ -570,7 +570,9 @@ class RolloutStatus(Model):
     stable: StableRecord | None = None
     """The version that serves."""
     active: str | None = None
-    """Of a pair: name of the workload that requests go to at rest, and from which a release moves them."""
+    """Of a pair: name of the workload that requests go to at rest, and from which a release moves them. With promotion
+    Swap: name of the workload that a release has made, while it serves.
+    """
     inactive_hash: str | None = None
     """Of a pair: version of the other workload that is not released by itself, because it was there at adoption, or
     before the last release.
@@ -584,7 +586,9 @@ class RolloutStatus(Model):
     companion_resets: Annotated[tuple[HoldConflict, ...], Field(max_length=64)] = ()
     """Resets of the hold of companions by other field managers, as long as they count."""
     start_requested: bool | None = None
-    """Of a pair: that version is to be released all the same, by a request to start; absent once it is over."""
+    """Of a pair: that version is to be released all the same, by a request to start; absent once it is over. With
+    promotion Swap: requests are to go to the workload of workloadRef, whatever version it has.
+    """
     aborted: AbortedRecord | None = None
     """The version that was aborted last."""
     observed_workload_generation: int | None = None

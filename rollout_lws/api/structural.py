@@ -7,6 +7,7 @@ is turned into what it accepts, and what cannot be said is an error here, not in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -21,8 +22,14 @@ ITEMS_LIMIT = 64
 
 def structural(model: type[BaseModel]) -> dict[str, Any]:
     """The schema of ``model``'s JSON form, without metadata."""
-    document = model.model_json_schema(by_alias=True)
+    document = _document(model)
     return _convert(document, document.get("$defs", {}), (model.__name__,))
+
+
+@cache
+def _document(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of ``model``, which takes pydantic far longer than what is made of it; nobody changes it."""
+    return model.model_json_schema(by_alias=True)
 
 
 def _convert(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:

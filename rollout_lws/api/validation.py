@@ -21,7 +21,7 @@ from rollout_lws.api.rollout_spec import (
     StyleStrategy,
     TrafficRouting,
 )
-from rollout_lws.api.words import DrainUntil, Promotion
+from rollout_lws.api.words import DrainUntil
 from rollout_lws.objects.scaling import scaled
 
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
@@ -43,10 +43,6 @@ def each_problem(spec: RolloutSpec) -> Iterator[Problem]:
         )
     if strategy.blue_green is not None:
         yield from _style(strategy.blue_green, strategy.source, "spec.strategy.blueGreen")
-        if strategy.blue_green.promotion is Promotion.SWAP:
-            yield Problem(
-                "spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field"
-            )
     yield from source_problems(strategy.source, "spec.strategy.analysis")
     if strategy.canary is not None:
         yield from _style(strategy.canary, strategy.source, "spec.strategy.canary")

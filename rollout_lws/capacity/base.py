@@ -72,6 +72,8 @@ class CapacityStrategy(Protocol):
     """The user owns a workload for each version, and both stay: nothing of a release creates or deletes one, and their
     roles change at its end.
     """
+    swaps: bool
+    """The roles of two workloads change at the end of a release, instead of a promotion that updates one of them."""
     steps_open_windows: bool
     """Steps change groups of the stable LeaderWorkerSet through partition windows, and so does their rollback."""
     surges: bool

@@ -12,7 +12,7 @@ class BlueGreen(ExtraWorkload):
     title = "blue-green"
     flag = "blue-green"
     help = "A full second set of groups comes first, so the accelerators double while a release is on."
-    manifest = ("blueGreen:",)
+    manifest: tuple[str, ...] = ("blueGreen:",)
     rolling_style = "BlueGreen"
 
     full_set = True

@@ -34,6 +34,7 @@ class ExtraWorkload(CapacityStrategy):
 
     one_workload = False
     paired = False
+    swaps = False
     steps_open_windows = False
     surges = False
     takes_places = False

@@ -9,9 +9,13 @@ from rollout_lws.capacity.in_place import InPlace
 from rollout_lws.capacity.pair import Pair, ScaledPair
 from rollout_lws.capacity.shifted_pair import ShiftedPair
 from rollout_lws.capacity.surge import Surge
+from rollout_lws.capacity.swap import Swap, SwapBack
 
 EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
 BLUE_GREEN: CapacityStrategy = BlueGreen()
+SWAP: CapacityStrategy = Swap()
+#: The release after one that swapped.
+SWAP_BACK: CapacityStrategy = SwapBack()
 IN_PLACE: CapacityStrategy = InPlace()
 SURGE: CapacityStrategy = Surge()
 PAIR: CapacityStrategy = Pair()
@@ -21,7 +25,7 @@ SCALED_PAIR: CapacityStrategy = ScaledPair()
 SHIFTED_PAIR: CapacityStrategy = ShiftedPair()
 
 #: In the order of documentation and help texts.
-STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE, PAIR)
+STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, SWAP, IN_PLACE, SURGE, PAIR)
 #: Those of a Rollout that names one workload.
 OF_ONE = tuple(each for each in STRATEGIES if not each.paired)
 BY_NAME = {each.name: each for each in STRATEGIES}

@@ -24,6 +24,7 @@ class OneWorkload(CapacityStrategy):
     one_workload = True
     makes_groups = True
     paired = False
+    swaps = False
     steps_open_windows = True
     full_set = False
     shifts = False

@@ -27,6 +27,7 @@ class Pair(ExtraWorkload):
     manifest = ("canary:", "  capacity: Pair")
 
     paired = True
+    swaps = True
     full_set = True
     makes_groups = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rollout_lws.api import BlueGreenStrategy, Capacity, StyleStrategy
+from rollout_lws.api import BlueGreenStrategy, Capacity, Promotion, StyleStrategy
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 
@@ -27,11 +27,28 @@ def strategy_of(capacity: Capacity) -> CapacityStrategy:
 def strategy_on_record(capacity: Capacity | None, plan: StyleStrategy | None) -> CapacityStrategy:
     """The strategy of the current release: status.capacity records a blue-green one as ExtraWorkload."""
     found = strategy_of(capacity or Capacity.EXTRA_WORKLOAD)
-    return known.BLUE_GREEN if found is known.EXTRA_WORKLOAD and isinstance(plan, BlueGreenStrategy) else found
+    return _blue_green(plan) if found is known.EXTRA_WORKLOAD and isinstance(plan, BlueGreenStrategy) else found
+
+
+def recorded(plan: StyleStrategy, *, swapped: bool) -> Capacity:
+    """What the status says of a release by this plan; ``swapped``: it brings requests home after a swap, which all
+    plans do in one way.
+    """
+    return Capacity.EXTRA_WORKLOAD if swapped else plan.made_by
+
+
+def _blue_green(plan: BlueGreenStrategy) -> CapacityStrategy:
+    match plan.promotion:
+        case Promotion.SWAP:
+            return known.SWAP
+        case Promotion.IN_PLACE | None:
+            return known.BLUE_GREEN
+        case _:
+            assert_never(plan.promotion)
 
 
 def strategy_of_plan(plan: StyleStrategy) -> CapacityStrategy:
     """The strategy of a plan's releases."""
     if plan.shifting is not None:
         return known.SHIFTED_PAIR
-    return known.BLUE_GREEN if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)
+    return _blue_green(plan) if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)

@@ -43,6 +43,7 @@ COMMANDS = {
     "events": Entry("events.command", "events", "Print the events of a release, in order."),
     "get": Entry("get.command", "get", "Show one release, or list them all."),
     "history": Entry("actions.edits", "history", "List the versions that are stored."),
+    "home": Entry("actions.command", "home", "Bring requests back to your own LWS after a swap."),
     "init": Entry("init.command", "init", "Write a Rollout for an LWS from what is there."),
     "install": Entry("install.command", "install", "Put the controller on a cluster, or print its manifests."),
     "lint": Entry("lint.command", "lint", "Find in manifests what the controller would refuse, without a cluster."),

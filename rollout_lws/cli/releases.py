@@ -11,7 +11,7 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
-from rollout_lws.cli.sides import have_turned, named, scales_sides, sides_of
+from rollout_lws.cli.sides import have_turned, named, roles_of, scales_roles, scales_sides, sides_of, standing_in
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.meta import Meta, Struct
@@ -34,6 +34,9 @@ from rollout_lws.workload.facts import Facts
 
 #: Label of a canary LWS, after the API group and a slash; its value is the stable LWS's name.
 CANARY_MARK = "canary-leaderworkerset"
+#: Label of an LWS that a release has made and that serves since, after the API group and a slash; its value is the name
+#: of the user's LWS that it stands for.
+_STANDS_FOR_MARK = "stands-for"
 #: Annotation on the active side of a pair, after the API group and a slash: its number of groups before a release took
 #: some of them.
 _NUMBER_MARK = "replicas"
@@ -49,9 +52,10 @@ class _Draining(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with its stable and canary LWS, of a pair its active and inactive side; None when absent. ``before`` is
-    the version that the release replaces, None when it is not stored. ``companions`` are further LWSs of a pair: that
-    of the active side, and that of the other one.
+    """A Rollout with its stable and canary LWS, of a pair its active and inactive side; None when absent. While an LWS
+    that a release has made stands in for the user's, that is the stable one, and the user's the other one. ``before``
+    is the version that the release replaces, None when it is not stored. ``companions`` are further LWSs of a pair:
+    that of the active side, and that of the other one.
     """
 
     rollout: Object
@@ -72,13 +76,13 @@ class Release:
 
     @property
     def edited(self) -> Facts | None:
-        """The LWS whose template asks for the version: of a pair the inactive side."""
-        return self.stable if sides_of(self.rollout) is None else self.canary
+        """The LWS whose template asks for the version: of a pair the inactive side, otherwise the user's."""
+        return self.stable if roles_of(self.rollout) is None else self.canary
 
     @property
     def full_size(self) -> int:
         """Groups that the new version has when all requests are its own; 0 when its LWS does not exist."""
-        if not scales_sides(self.rollout):
+        if not scales_roles(self.rollout):
             return self.edited.workload.replicas if self.edited is not None else 0
         return max(self.own_size, int(self.rollout["spec"].get("replicas") or 0))
 
@@ -90,6 +94,16 @@ class Release:
         workload = self.stable.workload
         noted = whole_number(self._mark(workload.metadata, _NUMBER_MARK)) if scales_sides(self.rollout) else None
         return max(noted or 0, workload.replicas)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the canary LWS has served in place of the user's, and goes: requests are back there."""
+        status, canary = self.rollout.get("status") or {}, self.canary
+        ending = status.get("finalising") or {}
+        ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp") and releasing(self.rollout)
+        if not ended or roles_of(self.rollout) is not None or canary is None or canary.leader_set is None:
+            return False
+        return canary.leader_set.revision != (status.get("stable") or {}).get("revision")
 
     def drains_since(self, leader: Pod) -> datetime | None:
         """Since when the group of this leader has got no more requests, because it is about to go; None for others."""
@@ -104,11 +118,11 @@ class Release:
 
     @property
     def is_parked(self) -> bool:
-        """Whether a pair is at rest, and its releases have scaled the inactive side to 0."""
-        sides, inactive = sides_of(self.rollout), self.canary
+        """Whether no release is on, and the last one has scaled the inactive side to 0."""
+        sides, inactive = roles_of(self.rollout), self.canary
         at_rest = not releasing(self.rollout) or have_turned(self.rollout)
         at_rest = at_rest and sides is not None and sides.known
-        return at_rest and scales_sides(self.rollout) and inactive is not None and not inactive.workload.replicas
+        return at_rest and scales_roles(self.rollout) and inactive is not None and not inactive.workload.replicas
 
 
 def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:
@@ -202,6 +216,10 @@ def gathered(
     name, sides = workload_names(rollout)[0], sides_of(rollout)
     group = rollout["apiVersion"].partition("/")[0]
     listed, members, there = list(sets), list(pods), list(workloads)
+    made = standing_in(rollout)
+    if made:
+        known = {lws.metadata.name: _facts(lws, listed, members) for lws in there if lws.metadata.name in (made, name)}
+        return Release(rollout, known.get(made), known.get(name))
     if sides is not None:
         known = {lws.metadata.name: _facts(lws, listed, members) for lws in there if lws.metadata.name in sides.every}
         companions = tuple((known.get(one), known.get(other)) for one, other in sides.companions)
@@ -210,7 +228,8 @@ def gathered(
     for lws in there:
         if lws.metadata.name == name:
             stable = _facts(lws, listed, members)
-        elif lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
+        # The status may be a moment behind the label.
+        elif name in (lws.metadata.labels.get(f"{group}/{mark}") for mark in (CANARY_MARK, _STANDS_FOR_MARK)):
             canary = _facts(lws, listed, members)
     return Release(rollout, stable, canary)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.sides import edited, scales_sides, shift_of
+from rollout_lws.cli.sides import edited, scales_sides, shift_of, standing_in
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
@@ -164,6 +164,8 @@ def recorded_capacity(rollout: Object) -> CapacityStrategy:
 
     if scales_sides(rollout):
         return known.SHIFTED_PAIR if shift_of(rollout) is not None else known.SCALED_PAIR
+    if standing_in(rollout):
+        return known.SWAP_BACK
     return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 

@@ -1,4 +1,4 @@
-"""The two workloads of a pair's Rollout, and their roles by its status. Pure: reads Rollouts as raw JSON."""
+"""The two workloads of a Rollout that change roles, and their roles by its status. Pure: reads Rollouts as raw JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _OF_ROUTE = ("Routing", "RouteNotUsable", "RouteConflict")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Names of the workloads of a pair. ``active`` has the requests at rest, and a release moves them to ``inactive``.
+    """Names of two workloads that change roles. ``active`` has the requests at rest, and a release moves them to
+    ``inactive``.
 
     ``known`` is whether the status says so; until then they are those of workloadRef and counterpartRef.
     ``companions`` are the names of each companion, that of the active side first.
@@ -61,6 +62,34 @@ def sides_of(rollout: Object) -> Sides | None:
     return Sides(first, other, known=active == first, companions=tuple(companions))
 
 
+def standing_in(rollout: Object) -> str:
+    """Name of the workload that a release with promotion Swap has made, while it serves in place of the user's, which
+    has no groups at rest then; "" while the user's serves, and of a pair.
+    """
+    if (rollout.get("spec") or {}).get("counterpartRef"):
+        return ""
+    return str((rollout.get("status") or {}).get("active") or "")
+
+
+def roles_of(rollout: Object) -> Sides | None:
+    """The sides of a pair, or of a swap while the workload that a release has made serves; None of others."""
+    made = standing_in(rollout)
+    return Sides(made, named(rollout), known=True) if made else sides_of(rollout)
+
+
+def swaps(rollout: Object) -> bool:
+    """Whether the roles of two workloads change at the end of the release that is on, or of the next one, which loads
+    each group once: of a swap, not of a pair.
+    """
+    plan = ((rollout.get("spec") or {}).get("strategy") or {}).get("blueGreen") or {}
+    return bool(standing_in(rollout)) or (sides_of(rollout) is None and plan.get("promotion") == "Swap")
+
+
+def scales_roles(rollout: Object) -> bool:
+    """Whether its releases scale two workloads, of which one has no groups at rest, or does not exist."""
+    return scales_sides(rollout) or swaps(rollout)
+
+
 def scales_sides(rollout: Object) -> bool:
     """Whether it is of a pair whose workloads its releases scale. Between them the inactive side has no groups."""
     spec = rollout.get("spec") or {}
@@ -87,11 +116,11 @@ def has_given_up_groups(rollout: Object) -> bool:
 
 
 def have_turned(rollout: Object) -> bool:
-    """Whether the roles of a pair have changed in the release that is on, so that only its clean-up is left."""
+    """Whether the roles have changed in the release that is on, so that only its clean-up is left."""
     status = rollout.get("status") or {}
     ending = status.get("finalising") or {}
     ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp")
-    return ended and sides_of(rollout) is not None and status.get("phase") == "Progressing"
+    return ended and roles_of(rollout) is not None and status.get("phase") == "Progressing"
 
 
 def named(rollout: Object) -> str:
@@ -152,15 +181,17 @@ def names_served(rollout: Object) -> bool:
 
 
 def serves_alone(rollout: Object, *, parked: bool) -> bool:
-    """Whether no release of a pair is on, and its active side has all requests. It has not while only the other side
-    serves, or while another client insists on other weights, and the message says so. ``parked``: the inactive side
-    was scaled to 0, which happens when no request can reach it.
+    """Whether no release is on, and the active side has all requests. It has not while only the other side serves, or
+    while another client insists on other weights, and the message says so. ``parked``: the inactive side was scaled to
+    0, which happens when no request can reach it.
     """
-    status, sides = rollout.get("status") or {}, sides_of(rollout)
+    status, sides = rollout.get("status") or {}, roles_of(rollout)
     if sides is None or not sides.known:
         return False
     if have_turned(rollout):
         return _reason(rollout) not in _OF_ROUTE
+    if standing_in(rollout):
+        return parked and status.get("phase") != "Progressing" and _reason(rollout) not in _OF_ROUTE
     if status.get("phase") not in ("Healthy", "Aborted"):
         return False
     if _reason(rollout) == "CounterpartMissing":

@@ -30,7 +30,7 @@ from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout
 from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_rollout, scaled_workload
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
-from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.canary import canary_name, stable_of
 
 #: Called with each Rollout that a change concerns, as (namespace, name).
 Wake = Callable[[tuple[str, str]], None]
@@ -198,7 +198,7 @@ class Informers:
                         self._wake((rollout.metadata.namespace, rollout.metadata.name))
 
     def _marked(self, lws: Target) -> Iterable[str]:
-        stable = lws.metadata.labels.get(self._keys.canary_leader_worker_set)
+        stable = stable_of(lws.metadata.labels, self._keys)
         return (place(lws.metadata.namespace, stable),) if stable else ()
 
     def _rollout_changed(self, before: StoredRollout | None, after: StoredRollout | None) -> None:

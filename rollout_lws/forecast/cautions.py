@@ -28,15 +28,18 @@ def leaders_first(workload: Target, version: Version) -> str | None:
     )
 
 
-def claims_that_stay(workload: Target, version: Version, capacity: CapacityStrategy, extra: int) -> str | None:
+def claims_that_stay(
+    workload: Target, version: Version, capacity: CapacityStrategy, extra: int, *, deleted: bool = False
+) -> str | None:
     """For the volumes of the ``extra`` groups that go at the end of a release, or in its course where it shifts: those
-    that it has added, of a pair those of the ``workload`` that has lost its requests, which run ``version``.
+    that it has added, or where roles change those of the ``workload`` that has lost its requests, which run
+    ``version``; it is scaled to 0, or ``deleted``.
     """
-    by_scaling = capacity.surges or capacity.paired
+    by_scaling = (capacity.surges or capacity.swaps) and not deleted
     stay = kept(version, by_scaling=by_scaling)
     if not extra or not stay:
         return None
-    owner = workload.metadata.name if by_scaling else canary_name(workload)
+    owner = workload.metadata.name if by_scaling or deleted else canary_name(workload)
     name = next(stay.of(owner, [workload.replicas if capacity.surges else 0]))
     when = "" if capacity.shifts else " at the end"
     return (

@@ -16,26 +16,35 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
-from rollout_lws.forecast import pair
+from rollout_lws.forecast import two_workloads
 from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 
 def forecast(plan: StyleStrategy, given: Given) -> Forecast:
     """Forecasts a release. ValueError, with the fix, for a number of groups that cannot be released in steps."""
-    strategy = strategy_of_plan(plan)
-    if strategy.paired:
-        return pair.forecast(plan, given)
+    strategy = two_workloads.strategy_of(plan, given)
     if given.replicas < 1:
-        raise ValueError(
-            "the workload has 0 groups, and a version takes effect there by itself: nothing is done in steps"
-        )
+        raise ValueError(_without_groups(strategy))
+    if strategy.swaps:
+        return two_workloads.forecast(plan, strategy, given)
     if given.replicas < strategy.least_replicas:
         raise ValueError(
             f"{strategy.title} needs at least {strategy.least_replicas} groups, one to serve while the other is"
             " renewed: scale up, or use Surge or ExtraWorkload"
         )
     return _Course.begun(plan, strategy, given).run()
+
+
+def _without_groups(strategy: CapacityStrategy) -> str:
+    if not strategy.paired:
+        return "the workload has 0 groups, and a version takes effect there by itself: nothing is done in steps"
+    if strategy.makes_groups:
+        return (
+            "the pair has 0 groups, and the side that gets another version becomes the active one: nothing is done in"
+            " steps; scale the Rollout up"
+        )
+    return "no workload of the pair has groups: scale one of them up, and requests have somewhere to go"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ class Given:
     go at rest; None for other plans. ``scales_sides``: its releases scale both workloads, so that ``replicas`` are
     those which the inactive one is to have, and of a plan with ``shift`` those of both together. ``unavailable``,
     ``unlisted`` and ``reached`` do not count. ``companions`` go with each side, in the order of the spec.
+
+    ``swapped``: the release brings the requests back to the user's workload, from one that another release has made.
     """
 
     replicas: int
@@ -43,6 +45,7 @@ class Given:
     active: int | None = None
     scales_sides: bool = False
     companions: tuple[Companion, ...] = ()
+    swapped: bool = False
 
     @property
     def serving(self) -> int:
@@ -63,11 +66,11 @@ class Row:
     """A step, or the promotion. Loads are relative: 1.0 is a group's load while all R groups share the requests evenly;
     None is a version without groups.
 
-    Of a pair the promotion is the hand-over. ``new`` are the ready groups that the row waits for; all groups of the
-    inactive workload share the new version's requests, so that ``load_new`` is theirs, and ``peak_load`` that of as few
-    as are waited for. After the hand-over the way back is a release of the other side, which loads R groups where
-    releases scale the sides. ``extra`` and ``loads`` count groups of companions, too; of ``new``, ``ready`` and the
-    loads of groups they are no part, since requests go to the workload that they go with.
+    Where two workloads change roles, as in a pair, the promotion is the hand-over. ``new`` are the ready groups that
+    the row waits for; all groups of the inactive workload share the new version's requests, so that ``load_new`` is
+    theirs, and ``peak_load`` that of as few as are waited for. After the hand-over the way back is another release,
+    which loads R groups where releases scale the sides. ``extra`` and ``loads`` count groups of companions, too; of
+    ``new``, ``ready`` and the loads of groups they are no part, since requests go to the workload that they go with.
 
     Of a pair that shifts, groups that have lost their requests stand until these have had their time, be it in the next
     row; the way back assumes that they are gone. Without extra groups the last group of the new version is created when

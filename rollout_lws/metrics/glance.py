@@ -11,8 +11,18 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from rollout_lws.api import Capacity, ConditionType, Phase, PlannedGate, ReleaseGate, StepGate, SummaryState
+from rollout_lws.api import (
+    Capacity,
+    ConditionType,
+    Phase,
+    PlannedGate,
+    Promotion,
+    ReleaseGate,
+    StepGate,
+    SummaryState,
+)
 from rollout_lws.api.rollout_spec import capacity_of
+from rollout_lws.capacity import known
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.traffic.registry import named_in
@@ -50,6 +60,7 @@ class _Style(Struct, frozen=True):
     enable_extra_workload_for_canary: bool | None = None
     gates: tuple[dict[str, Any], ...] | None = ()
     traffic_routings: tuple[dict[str, Any], ...] | None = ()
+    promotion: str | None = None
 
 
 class _Strategy(Struct, frozen=True):
@@ -213,6 +224,12 @@ class Glance(Struct, frozen=True):
         return self.spec.counterpart_ref is not None
 
     @property
+    def swaps(self) -> bool:
+        """Whether a workload that a release makes takes the place of the user's, or has done so."""
+        plan = self.spec.strategy.blue_green
+        return not self.paired and (bool(self.status.active) or (plan is not None and plan.promotion == Promotion.SWAP))
+
+    @property
     def released(self) -> str:
         """Name of the workload whose template has the version that is released: of a pair the inactive side."""
         first, other = self.spec.workload_ref, self.spec.counterpart_ref
@@ -230,7 +247,11 @@ class Glance(Struct, frozen=True):
 
     @property
     def capacity(self) -> str:
-        """The capacity of the release in progress; at rest, that of the next one."""
+        """The capacity of the release in progress; at rest, that of the next one. Swap where the roles of workloads
+        change, which the status records as ExtraWorkload.
+        """
+        if self.swaps:
+            return known.SWAP.name
         if self.status.capacity or self.style is None:
             return self.status.capacity or ""
         asked = Capacity(self.style.capacity) if self.style.capacity else None

@@ -22,6 +22,10 @@ class Resource:
     plural: str
     namespaced: bool = True
 
+    def __hash__(self) -> int:
+        """A Resource is a key of most that is looked up, and hardly any two have the same plural."""
+        return hash(self.plural)
+
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version

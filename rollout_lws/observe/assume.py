@@ -102,8 +102,7 @@ def routed(
     told = []
     objects = {resource: list(known) for resource, known in found.objects.items()}
     sides = (workload, counterpart) if counterpart else (workload, workload)
-    # Of a pair single groups have to be selectable, for a release that shifts.
-    labels = {each: _template_labels(found.find(LEADER_WORKER_SETS, each)) if counterpart else {} for each in sides}
+    labels = {each: _template_labels(found.find(LEADER_WORKER_SETS, each)) for each in sides}
     examples = _examples(names, sides, active, labels)
     for resource, name in resources_of(names):
         if name and found.find(resource, name) is None:
@@ -138,7 +137,10 @@ def _examples(
     for workload, service, pool in zip(
         sides, (names.service, names.canary_service), (names.stable_pool, names.canary_pool), strict=True
     ):
-        selector = {**labels[workload], LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
+        # Of a pair single groups have to be selectable, for a release that shifts; of one workload those of another one
+        # that takes its place.
+        own = {LWS_NAME: workload} if names.is_pair or not labels[workload] else {}
+        selector = {**labels[workload], **own, LWS_WORKER_INDEX: "0"}
         if service:
             examples[SERVICES, service] = {"selector": selector, "ports": [{"port": 80}]}
         if pool:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
+from rollout_lws.api.resources import Keys
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod, StatefulSet
@@ -26,7 +27,7 @@ from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, RefusedWrite
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
-from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.canary import canary_name, name_of_canary
 from rollout_lws.workload.facts import Facts, NamedObject
 
 
@@ -77,15 +78,19 @@ def _picture(
     place = canary_name(stable) if stable is not None and paired is None else None
     canaries = _by_name(world.canaries_of(kind, workload)) if kind is not None else []
     canary = next((each for each in canaries if place is None or each.metadata.name == place), None)
+    swapped = paired is None and canary is not None and _stands_in(canary, workload, world.keys)
     if paired is not None:
         stable, canary = paired.stable, paired.canary
+    if swapped:
+        stable, canary, place = canary, stable, name_of_canary(workload)
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
     annotated = marked(world, rollout, stable)
     shared = routing(world, rollout, annotated, stable, canary, paired=paired.names if paired is not None else None)
-    has_no_weight = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
-    left = () if place is None or canary is not None else _pods_left(world, place)
+    releases = rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
+    has_no_weight = shared is None and (releases or rollout.spec.swaps)
+    left = () if place is None or canary is not None or swapped else _pods_left(world, place)
     return Observation(
         now=now,
         keys=world.keys,
@@ -99,8 +104,9 @@ def _picture(
         stable=None if stable is None else _facts(world, stable, known),
         canary=None if canary is None else _facts(world, canary, known),
         active=paired.active if paired is not None else "",
+        swapped=swapped,
         companions=paired.companions if paired is not None else (),
-        remains=() if stable is None or canary is not None or paired is not None else _remains(world, stable, left),
+        remains=() if stable is None or canary is not None or paired or swapped else _remains(world, stable, left),
         pods_left=left,
         unknown_pods={
             name: unknown
@@ -123,6 +129,11 @@ def _picture(
 def _rivals(world: World, rollout: Rollout) -> Iterable[StoredRollout]:
     """Rollouts that name a workload which this one names."""
     return (each for name in rollout.spec.workloads for each in world.rollouts_of(name))
+
+
+def _stands_in(lws: Target, workload: str, keys: Keys) -> bool:
+    """Whether it serves in the workload's place: by its label, and by the name that a release has given it."""
+    return lws.metadata.labels.get(keys.stands_for) == workload and lws.metadata.name == name_of_canary(workload)
 
 
 def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -25,7 +25,7 @@ from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.canary import name_of_canary
+from rollout_lws.workload.canary import canary_name, name_of_canary, stable_of
 
 _BEING_LISTED = "routes and pools are being listed"
 
@@ -84,8 +84,7 @@ def _with_pods(world: World, found: Marked) -> Marked:
 def _is_foreign(world: World, name: str, stable: str) -> bool:
     """Whether a workload of this name exists and is not the canary of workload ``stable``."""
     found = (world.workload(each.resource, name) for each in TARGETS)
-    canaries_label = world.keys.canary_leader_worker_set
-    return any(each is not None and each.metadata.labels.get(canaries_label) != stable for each in found)
+    return any(each is not None and stable_of(each.metadata.labels, world.keys) != stable for each in found)
 
 
 def _pod_name(pod: Pod) -> str:
@@ -142,7 +141,7 @@ def routing(
             for pool, service in figures_of.items()
             if world.unknown(INFERENCE_POOLS) is None and (not service or world.unknown_endpoints(service) is None)
         },
-        other_leaders=_other_leaders(world, stable, canary),
+        other_leaders=_other_leaders(world, _own(stable, canary, paired is not None)),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,
         trouble=waits or "",
@@ -179,8 +178,13 @@ def mentioning(stored: Iterable[StoredObject], *words: str) -> tuple[Object, ...
     return tuple(msgspec.json.decode(each.body) for each in sorted(near, key=lambda each: each.metadata.name))
 
 
-def _other_leaders(world: World, *own: Target | None) -> Mapping[str, tuple[dict[str, str], ...]]:
-    names = {each.metadata.name for each in own if each is not None}
+def _own(stable: Target | None, canary: Target | None, paired: bool) -> frozenset[str]:
+    """Names of the workloads whose groups are the Rollout's, even those of a canary that is gone."""
+    there = frozenset(each.metadata.name for each in (stable, canary) if each is not None)
+    return there if paired or stable is None else there | {canary_name(stable)}
+
+
+def _other_leaders(world: World, names: Collection[str]) -> Mapping[str, tuple[dict[str, str], ...]]:
     found: dict[str, tuple[dict[str, str], ...]] = {}
     for leader in world.every_leader():
         if leader.workload not in names:

@@ -33,6 +33,7 @@ from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import cannot_manage
 from rollout_lws.rollout.reasons import Ending, Reason
+from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import route, serving, traffic_shift
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.rollout.status import report
@@ -71,9 +72,9 @@ def _rules(d: Draft) -> Draft:
     d = d if d.paired and not d.scales_sides else native_rollout.follow_revision(d)
     if d.paired and d.o.stable is not None and pair.must_go_back(d):
         return pair.resume_rollback(d) if handing_over.is_known(d) else pair.adopt(d)
-    if detach.deleting(d):
+    if detach.deleting(d) and not swapping.goes_home(d):
         return detach.leave(replicas.forget(d), Ending.DELETED)
-    if d.o.rollout.spec.disabled:
+    if d.o.rollout.spec.disabled and not swapping.goes_home(d):
         return detach.leave(replicas.forget(d), Ending.DISABLED)
     if refusal is not None:
         if d.status.stable is not None and d.status.phase != Phase.DISABLED:
@@ -97,20 +98,24 @@ def _rules(d: Draft) -> Draft:
         d = actions.act(parking.hold_sides(replicas.judge(d)).set(active=d.name))
         d = parking.tell_resets(replicas.follow(_release(d)))
         return d.adding(parking.edited_while_active(d)) if d.status.phase == Phase.PROGRESSING else d
-    if not d.adopted:
+    if not (d.adopted or handing_over.have_turned(d)):
         d = adoption.adopt(d)
         if d.concluded:
             return d
-    return replicas.follow(_managed(d))
+    seeded = replicas.seed(d)
+    if seeded is not None:
+        return seeded
+    return replicas.follow(_managed(swapping.follow_role(replicas.judge(d))))
 
 
 def _managed(d: Draft) -> Draft:
-    d = hold_enforcement.keep_hold(d)
+    d = swapping.hold_parked(hold_enforcement.keep_hold(d))
     if d.hold is HoldState.RESTORED and hold_enforcement.has_windows(d):
         # Before the release is judged: an action that is recorded as done must be carried out in this very pass.
         return _held_first(d)
     d = actions.act(d)
-    contested = _contested(d) if d.hold is HoldState.RELEASED else None
+    # The template of what a release has made stays, so that nothing rolls there, held or not.
+    contested = _contested(d) if d.hold is HoldState.RELEASED and not d.swapped else None
     return contested if contested is not None else _release(d)
 
 
@@ -147,7 +152,9 @@ def _release(d: Draft) -> Draft:
         return finalize.run(native_rollout.follow_groups(d))
     d = d.but(verdict=None)
     d = pair.settle(d) if d.paired else idle.settle(d)
-    return d.but(at_rest=True) if d.concluded else steps.run(d)
+    if d.concluded:
+        return d.but(at_rest=True)
+    return steps.run(d) if d.status.finalising is None else finalize.run(d)
 
 
 def _runs_already(d: Draft) -> bool:

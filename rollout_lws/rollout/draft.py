@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from rollout_lws.api import (
     AbortedRecord,
     BlueGreenStatus,
+    BlueGreenStrategy,
     CanaryStatus,
     ConditionType,
     FinalisingRecord,
@@ -42,9 +43,19 @@ from rollout_lws.rollout.decision import BestEffort, FieldRef, GateEnd, Measurem
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Companion, Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.state import EndingState, InSteps, Promoting, ReleaseState, RollingBack, state_of, task_of
+from rollout_lws.rollout.state import (
+    CleaningUp,
+    EndingState,
+    InSteps,
+    Promoting,
+    ReleaseState,
+    RollingBack,
+    state_of,
+    task_of,
+)
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version, short_hash, version_together
+from rollout_lws.workload.canary import name_of_canary
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.queueing import queue_of
@@ -163,19 +174,29 @@ class Draft:
         return self.o.rollout.spec.counterpart_ref is not None
 
     @property
+    def swapped(self) -> bool:
+        """True if the stable LWS is one that a release has made, and the other one the user's, which is parked."""
+        return self.o.swapped
+
+    @property
+    def beside_users(self) -> bool:
+        """True if the other LWS is the user's, and has groups only in a release: of a pair, or swapped."""
+        return self.paired or self.swapped
+
+    @property
     def scales_sides(self) -> bool:
-        """True if releases of the pair scale, hold and label its workloads."""
-        return self.o.rollout.spec.scales_sides
+        """True if releases scale two workloads, of which one has no groups at rest."""
+        return self.o.rollout.spec.scales_sides or self.swapped
 
     @property
     def edited(self) -> Facts:
-        """The LWS whose template asks for a version: the stable one, of a pair the other one, if it exists."""
-        return self.o.canary if self.paired and self.o.canary is not None else self.stable
+        """The LWS whose template asks for a version: the user's, of a pair the inactive one, if it exists."""
+        return self.o.canary if self.beside_users and self.o.canary is not None else self.stable
 
     @property
     def made(self) -> Facts | None:
-        """The canary that the release has made; None without one, and in a pair, where it is the user's."""
-        return None if self.paired else self.o.canary
+        """The canary that the release has made; None without one, and where the other LWS is the user's."""
+        return None if self.beside_users else self.o.canary
 
     @property
     def kind(self) -> str:
@@ -196,10 +217,16 @@ class Draft:
 
     @property
     def other_name(self) -> str:
-        """Name of a pair's inactive side; "" without a pair."""
+        """Name of the other LWS, which may not exist: of a pair's inactive side, of the canary, or of the user's."""
         spec = self.o.rollout.spec
-        names = (spec.workload_ref.name, spec.counterpart_ref.name if spec.counterpart_ref is not None else "")
-        return names[1] if self.name == names[0] else names[0]
+        first, second = spec.workload_ref.name, spec.counterpart_ref
+        other = second.name if second is not None else name_of_canary(first)
+        return other if self.name == first else first
+
+    @property
+    def new_name(self) -> str:
+        """Name of the LWS that has, or gets, the new version's groups."""
+        return self.capacity.of_new(self.name, self.other_name)
 
     @property
     def labels(self) -> PodLabels:
@@ -230,8 +257,8 @@ class Draft:
 
     @property
     def own_version(self) -> Version:
-        """The version in the stable LWS's own spec: ``version``, but of a pair that of the active side."""
-        if not self.paired:
+        """The version in the stable LWS's own spec, which is ``version`` where that is the user's."""
+        if not self.beside_users:
             return self.version
         others = [each.stable.workload.version if each.stable else None for each in self.o.companions]
         return version_together(self.stable.workload.version, others)
@@ -256,15 +283,17 @@ class Draft:
         if self.status.stable is None or self.asks_for_stable:
             return False
         if not self.paired:
-            return True
+            return not self.swapped or self.o.canary is not None
         known = self.status.inactive_hash
         return bool(self.status.start_requested) or (known is not None and known != self.version.template_hash)
 
     @property
     def asks_for_stable(self) -> bool:
-        """True if the LWS's spec has the stable version."""
+        """True if the LWS's spec has the stable version, and no person wants the user's LWS to serve with it."""
         record = self.status.stable
-        return record is not None and self.version.template_hash == record.template_hash
+        if record is None or (self.swapped and self.status.start_requested):
+            return False
+        return self.version.template_hash == record.template_hash
 
     @property
     def stable_revision(self) -> str:
@@ -315,7 +344,7 @@ class Draft:
     @property
     def there(self) -> int:
         """One more than the highest ordinal of a group, of a pair on either side: what no status can feign."""
-        sides = (self.o.stable, self.o.canary if self.paired else None)
+        sides = (self.o.stable, self.o.canary if self.scales_sides else None)
         return max((group.ordinal + 1 for side in sides if side is not None for group in groups(side)), default=0)
 
     def wanted(self, index: int) -> int:
@@ -360,12 +389,24 @@ class Draft:
             return known.SHIFTED_PAIR if plan is not None and plan.shifting is not None else known.SCALED_PAIR
         if self.paired:
             return known.PAIR
+        if self.swapped:
+            return known.SWAP_BACK
+        if self.status.phase == Phase.PROGRESSING and self._has_swapped_back:
+            return known.SWAP
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
-        found = strategy_on_record(self.status.capacity, plan)
+        # A promotion goes on as it began, whatever has become of the plan.
+        begun = plan if isinstance(plan, BlueGreenStrategy) is isinstance(self.sub, BlueGreenStatus) else None
+        found = strategy_on_record(self.status.capacity, begun)
         if not isinstance(self.state, Promoting):
             return found
         return found.in_promotion(queued=self.o.stable is not None and bool(queue_of(self.o.stable.workload)))
+
+    @property
+    def _has_swapped_back(self) -> bool:
+        """True if the canary has served in place of the user's LWS, and goes whatever the plan is by now."""
+        made = self.made
+        return made is not None and isinstance(self.state, CleaningUp) and made.workload.metadata.controller is None
 
     @property
     def home(self) -> Facts | None:

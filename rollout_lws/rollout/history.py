@@ -134,15 +134,17 @@ def _age(stored: ControllerRevision) -> tuple[int, datetime, str]:
 
 
 def drop_needless(d: Draft) -> Draft:
-    """Deletes LWS's own revisions that nothing needs: a held LWS keeps all of them. If the API server refuses, because
-    of a policy for instance, they stay.
+    """Deletes LWS's own revisions that nothing needs: a held LWS keeps all of them, and one without groups those of
+    versions that were applied meanwhile. If the API server refuses, because of a policy for instance, they stay.
     """
-    found = needless_records(d.stable, d.stable_revision)
-    seen = d.confirmed_leader_set("the revisions that groups may come back with")
-    if found and seen is not None:
-        return d.write_if_possible(
-            (BestEffort(seen), *(BestEffort(_deletion(each, "no group needs it")) for each in found))
-        )
+    for facts in d.o.workloads:
+        if facts is d.made or (d.paired and not d.scales_sides):
+            continue
+        found = needless_records(facts, d.stable_revision if facts is d.o.stable else "")
+        seen = d.confirmed_leader_set("the revisions that groups may come back with", facts)
+        if found and seen is not None:
+            deletions = (BestEffort(_deletion(each, "no group needs it")) for each in found)
+            d = d.write_if_possible((BestEffort(seen), *deletions))
     return d
 
 

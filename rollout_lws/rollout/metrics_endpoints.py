@@ -51,7 +51,7 @@ def metrics_of_new(d: Draft) -> tuple[Endpoint, ...]:
 
 def _new_groups(d: Draft) -> tuple[Group, ...]:
     """In a promotion also those that the stable LWS has by then."""
-    if d.capacity.one_workload or d.paired or d.o.stable is None or not isinstance(d.state, Promoting):
+    if d.capacity.one_workload or d.capacity.swaps or d.o.stable is None or not isinstance(d.state, Promoting):
         return d.new_groups
     return (*d.new_groups, *(each for each in groups(d.stable) if each.revision == d.sub.new_revision))
 

@@ -124,17 +124,18 @@ class Observation:
     ``rivals`` is the metadata of the namespace's other Rollouts whose workloadRef names the same LWS. ``stable`` is the
     LWS that the Rollout names, ``canary`` the LWS with this Rollout's canary label and name; both None if absent. Of a
     pair, ``active`` is the name of the active side, ``stable`` that side and ``canary`` the other one, the user's too;
-    while it is ``undecided`` they are workloadRef and counterpartRef. ``companions`` are further workloads of a pair,
-    on the same sides, by name. ``remains`` are leftovers that block a new
-    canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its name label, and an
-    LWS of that name which is not ours; ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the
+    while it is ``undecided`` they are workloadRef and counterpartRef. While a workload that a release has made serves
+    in place of the user's, they are ``swapped``: ``stable`` is the one that serves, and ``canary`` the user's.
+    ``companions`` are further workloads of a pair, on the same sides, by name. ``remains`` are leftovers that block a
+    new canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its name label, and
+    an LWS of that name which is not ours; ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the
     stable LWS, and for the canary's name, while not all its pods are known: why they cannot be listed, "" before the
     first list has arrived. ``history`` are the ControllerRevisions that this Rollout keeps. ``refused`` is the write
     that stopped the last decision, None if there was none. ``marked`` are the objects with annotations of releases.
     ``routing`` are the objects that split traffic, None for a Rollout that names none and has recorded none.
     ``autoscalers`` are known while they are watched. ``services`` are all Services of the namespace by name, while a
-    release without traffic routing is in progress. ``answers`` are the measurements that the last decision wanted, as
-    far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
+    release without traffic routing is in progress, and for swaps without one. ``answers`` are the measurements that the
+    last decision wanted, as far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
     """
 
     now: datetime
@@ -145,6 +146,7 @@ class Observation:
     stable: Facts | None = None
     canary: Facts | None = None
     active: str = ""
+    swapped: bool = False
     companions: tuple[Companion, ...] = ()
     remains: tuple[NamedObject, ...] = ()
     pods_left: tuple[Pod, ...] = ()

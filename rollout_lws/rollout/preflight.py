@@ -21,6 +21,7 @@ from rollout_lws.rollout.groups.shifting import margin
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
+from rollout_lws.rollout.routing.unmanaged_backends import of_one_workload
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.applied import server_side_owner, stated_replicas
@@ -94,11 +95,25 @@ def owned(d: Draft) -> Refusal | None:
     return None
 
 
+def stands_in(d: Draft) -> Refusal | None:
+    """Refuses a workload that another Rollout's release has made, and that serves in place of the user's."""
+    for each in _written(d):
+        users = each.workload.metadata.labels.get(d.keys.stands_for)
+        if users and not (d.swapped and each is d.o.stable):
+            return Refusal(
+                Reason.WORKLOAD_OWNED,
+                f"{each.called} serves in place of {users}, for whose Rollout it was made: name {users} instead, or"
+                f" remove the label {d.keys.stands_for}",
+                FieldRef("metadata.labels", d.kind, each.name),
+            )
+    return None
+
+
 def _written(d: Draft) -> tuple[Facts, ...]:
     """The LWSs of users that a release writes."""
     if d.paired and not d.scales_sides:
         return ()
-    if d.paired:
+    if d.beside_users:
         return d.o.workloads
     return (d.o.stable,) if d.o.stable is not None else ()
 
@@ -125,6 +140,7 @@ _MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (
     long_name,
     second_rollout,
     owned,
+    stands_in,
     copied_from_another_cluster,
     dispatched_to_another_cluster,
     unfit,
@@ -195,8 +211,9 @@ def other_style(d: Draft) -> Refusal | None:
     wanted = BlueGreenStatus if spec.blue_green is not None else CanaryStatus
     if d.status.phase != Phase.PROGRESSING or known is None:
         return None
-    if isinstance(known, wanted):
-        return _other_capacity(d)
+    if isinstance(known, wanted) or d.swapped:
+        # The way back from a swap is the same with any plan.
+        return None if d.swapped else _other_capacity(d)
     begun = "canary" if isinstance(known, CanaryStatus) else "blueGreen"
     return Refusal(
         Reason.INVALID_SPEC,
@@ -276,17 +293,37 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 
 
 def cannot_release(d: Draft) -> Refusal | None:
-    if d.paired:
+    if d.beside_users:
         # The inactive side's version is in effect there, so that nothing of it can be in the way.
         return invalid_spec(d) or other_style(d) or no_place(d) or cannot_route(d) or cannot_scale(d)
-    return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
+    return refused_by_spec(d) or name_taken(d) or cannot_route(d) or next(left_behind(d), None) or _cannot_count(d)
+
+
+def left_behind(d: Draft) -> Iterator[Refusal]:
+    """Refuses to have another LWS serve in place of one that Services or budgets select by its name. In a release those
+    that appear are the user's to answer for.
+    """
+    if not d.capacity.swaps or d.beside_users or d.status.phase == Phase.PROGRESSING:
+        return
+    for resource, name in of_one_workload(d, d.name):
+        yield Refusal(
+            Reason.LEFT_BEHIND,
+            f"{resource.kind} {name} selects groups of {d.name} only, by {d.labels.workload}, and {d.name} and"
+            f" {d.other_name} serve in turn: select them by labels of the template, such as app",
+            FieldRef("spec.selector", resource.kind, name),
+        )
+
+
+def _cannot_count(d: Draft) -> Refusal | None:
+    """Refuses autoscalers and manifests that would undo what a release does with numbers of groups."""
+    return cannot_scale(d) if d.scales_sides else cannot_hold(d)
 
 
 def applies_replicas(d: Draft) -> Refusal | None:
-    """Refuses workloads of a pair that are scaled by those who apply their manifests: groups without requests would
-    start, or those that serve would go.
+    """Refuses workloads that change roles and are scaled by those who apply their manifests: groups without requests
+    would start, or those that serve would go.
     """
-    for each in _written(d) if d.paired else ():
+    for each in _written(d):
         meta = each.workload.metadata
         if stated_replicas(meta.annotations) is not None:
             place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
@@ -310,7 +347,7 @@ def applies_replicas(d: Draft) -> Refusal | None:
 
 
 def cannot_scale(d: Draft) -> Refusal | None:
-    """Refuses to scale the workloads of a pair where others do."""
+    """Refuses to scale workloads that change roles where others do."""
     if not d.scales_sides:
         return None
     # What is applied while a release is on is put back, and does not keep it.
@@ -330,8 +367,10 @@ def all_refusals(d: Draft) -> Iterator[Refusal]:
     yield from filter(None, (check(d) for check in _MANAGE))
     if d.o.stable is None:
         return
-    yield from filter(None, (check(d) for check in ((invalid_spec, other_style, no_place) if d.paired else _SPEC)))
-    yield from filter(None, (None if d.paired else name_taken(d),))
+    checks = (invalid_spec, other_style, no_place) if d.beside_users else (*_SPEC, name_taken)
+    yield from filter(None, (check(d) for check in checks))
     if d.o.rollout.spec.strategy.style is not None:
         yield from obstacles(d)
-    yield from filter(None, (cannot_scale(d) if d.paired else cannot_hold(d),))
+    if d.o.rollout.spec.strategy.style is not None:
+        yield from left_behind(d)
+    yield from filter(None, (_cannot_count(d),))

@@ -78,6 +78,8 @@ class Reason(StrEnum):
     COMPANION_MISSING = "CompanionMissing", ()
     VERSION_INCOMPLETE = "VersionIncomplete", ("start",)
     ACTIVE_SIDE_EDITED = "ActiveSideEdited", ()
+    LEFT_BEHIND = "SelectedByName", ()
+    STANDS_IN = "StandInServes", ("home",)
     REPLICAS_APPLIED = "ReplicasApplied", ()
     ACTIVE_SIDE_UNKNOWN = "ActiveSideUnknown", ()
     MULTIKUEUE = "ManagedByMultiKueue", ()

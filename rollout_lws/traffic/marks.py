@@ -85,8 +85,11 @@ def _annotations(live: Object) -> Mapping[str, str]:
 
 
 def _all(live: Object, keys: Keys) -> dict[str, Mark]:
+    text = _annotations(live).get(keys.original)
+    if not text:
+        return {}
     try:
-        marks = msgspec.json.decode(_annotations(live).get(keys.original) or "{}")
+        marks = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, TypeError):
         return {}
     return {uid: mark for uid, mark in marks.items() if isinstance(mark, dict)} if isinstance(marks, dict) else {}

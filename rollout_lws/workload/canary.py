@@ -45,6 +45,11 @@ def copied_marks(marks: Mapping[str, str], keys: Keys) -> dict[str, str]:
 NAME_BUDGET = 48
 
 
+def stable_of(labels: Mapping[str, str], keys: Keys) -> str:
+    """Name of the workload that one with these labels is the canary of, or stands for; "" for any other one."""
+    return labels.get(keys.canary_leader_worker_set) or labels.get(keys.stands_for) or ""
+
+
 def canary_name(stable: Target) -> str:
     """``<stable>-canary``, shortened with a hash where that is too long."""
     return name_of_canary(stable.metadata.name)

@@ -179,3 +179,28 @@ async def test_every_replica_knows_what_it_watches_and_nothing_before_that_or_el
             seen = controller.look("default")
             assert seen is not None and seen.namespace == "default"
             assert controller.look("prod") is None
+
+
+def test_what_a_release_has_made_and_that_serves_since_is_held_like_what_it_stands_for() -> None:
+    labels = {KEYS.stands_for: NAME, KEYS.side: "active"}
+    users = lws(name=f"{NAME}-canary", labels=labels)
+    made = patched(users, hold(users, KEYS, UID))
+    opened = patched(made, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}}})
+    there = namespace(rollouts=[stored()], workloads=[lws(0), made])
+    assert asked(before=made, after=opened, known=there).outcome is Outcome.REPAIRED
+    assert asked(Rule.PENDING, before=made, after=made, known=there) == ALLOWED
+    # Without the label it is in the care of no Rollout.
+    users = lws(name=f"{NAME}-canary")
+    bare = patched(users, hold(users, KEYS, UID))
+    assert asked(before=bare, after=opened, known=there) == ALLOWED
+
+
+def test_a_rollout_for_what_another_one_has_made_is_warned_of() -> None:
+    made = lws(name="second", labels={KEYS.stands_for: NAME})
+    spec = json.loads(_json(rollout()))["spec"] | {"workloadRef": {**_REF, "name": "second"}}
+    body = json.loads(_json(rollout(metadata={"name": "second", "uid": "uid-second"}))) | {"spec": spec}
+    response = asked(
+        Rule.PLAN, None, msgspec.json.encode(body), known=namespace(rollouts=[stored()], workloads=[HELD, made])
+    )
+    (warning,) = response.warnings
+    assert warning.startswith(f"LeaderWorkerSet second serves in place of {NAME}, for whose Rollout it was made: name")

@@ -100,10 +100,6 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         spec({}),
         [("spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps")],
     ),
-    "blue-green by a swap": (
-        spec({"blueGreen": {"steps": STEPS, "promotion": "Swap"}}),
-        [("spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field")],
-    ),
     "a comparison with a version that gets no requests": (
         routed(
             steps=[

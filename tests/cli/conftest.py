@@ -130,6 +130,25 @@ class World:
         self.do(lambda: self.server.create(self.rollouts, rollout))
         self.tell(**status)
 
+    def swap(self, *, asks: str = "", serves: str = "", **status: Any) -> None:
+        """A Rollout `llama` with promotion Swap, after a release: LWS `llama` is parked, and `llama-canary` serves;
+        their images have these tags ("": the demo's own).
+        """
+        users, made = manifests.workload(), manifests.workload()
+        labels = {f"{self.rollouts.group}/side": "active", f"{self.rollouts.group}/stands-for": "llama"}
+        made["metadata"] |= {"name": "llama-canary", "labels": labels}
+        users["spec"]["replicas"] = 0
+        for lws, tag in ((users, asks), (made, serves)):
+            for template in ("leaderTemplate", "workerTemplate") if tag else ():
+                container = lws["spec"]["leaderWorkerTemplate"][template]["spec"]["containers"][0]
+                container["image"] = f"{manifests.IMAGE}:{tag}"
+            self.do(lambda lws=lws: self.server.create(LEADER_WORKER_SETS, lws))  # type: ignore[misc]
+        rollout = manifests.rollout(self.rollouts.api_version, users["metadata"], style="blueGreen", routed=True)
+        rollout["spec"]["strategy"]["blueGreen"]["promotion"] = "Swap"
+        rollout["spec"]["replicas"] = manifests.GROUPS
+        self.do(lambda: self.server.create(self.rollouts, rollout))
+        self.tell(**{"active": "llama-canary", **status})
+
     def tell(self, **status: Any) -> None:
         seen = {"observedGeneration": 1, "observedWorkloadGeneration": 1, **status}
         self.do(lambda: self.server.patch(self.rollouts, "default", "llama", {"status": seen}, subresource="status"))

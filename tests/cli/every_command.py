@@ -78,6 +78,11 @@ _OF_PAIR: Object = {
     "inactiveHash": _BEFORE.template_hash,
     "observedRolloutID": "r7",
 }
+_STANDS_IN = (
+    "llama-canary serves, and LeaderWorkerSet llama has no groups: to have its requests brought there first: kubectl"
+    " rollout-lws home llama; to leave both as they are: kubectl annotate rollout llama"
+    " rollouts.kruise.io/leave-as-is=true"
+)
 _INVALID = "spec.strategy.canary.steps[1].replicas decreases: correct it"
 
 
@@ -94,6 +99,8 @@ class State:
     #: scale them.
     paired: bool = False
     scaled: bool = False
+    #: Whether LWS `llama` is parked, and `llama-canary` serves in its place.
+    swapped: bool = False
 
 
 def _newer(world: World) -> None:
@@ -230,6 +237,32 @@ STATES = (
         ),
         paired=True,
     ),
+    State(
+        "Swapped, at rest",
+        "A release with promotion `Swap` is over: LWS `llama-canary` serves, and `llama` is parked, with 0 groups.",
+        HEALTHY | {"observedRolloutID": "r7"},
+        swapped=True,
+    ),
+    State(
+        "Swapped, and a release is on",
+        "The next release brings its version to LWS `llama`, and a step of it is complete.",
+        _in_steps("AwaitingApproval", "step 2 of 3 waits for approval", currentStepState="StepPaused"),
+        swapped=True,
+    ),
+    State(
+        "Swapped, and to be deleted",
+        "The Rollout is deleted while LWS `llama-canary` serves in place of `llama`.",
+        HEALTHY
+        | {
+            "observedRolloutID": "r7",
+            "phase": "Terminating",
+            "verdict": {"condition": "Stalled", "reason": "StandInServes", "since": "2026-01-01T00:00:00Z"},
+            "conditions": _stalled("StandInServes", _STANDS_IN),
+            "summary": {"state": "Stalled", "stable": "4/4"},
+            "message": _STANDS_IN,
+        },
+        swapped=True,
+    ),
     State("Not found", "There is no Rollout of that name."),
     State(
         "No permission",
@@ -251,6 +284,7 @@ COMMANDS = (
     ("retry", NAME),
     ("skip", NAME, "errors"),
     ("start", NAME),
+    ("home", NAME),
     ("history", NAME),
     ("undo", NAME),
     ("restart", NAME),
@@ -284,6 +318,8 @@ def _ask(world: World, state: State, command: tuple[str, ...]) -> Answer:
         status: Object = {"stable": {"templateHash": _BEFORE.template_hash}} | state.status
         if state.paired:
             world.pair(scaled=state.scaled, **status)
+        elif state.swapped:
+            world.swap(**status)
         else:
             world.release(**status)
         _remember(world)

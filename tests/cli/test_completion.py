@@ -31,6 +31,8 @@ def offers(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         (["sta"], ["start", "status"]),
         (["promote", ""], ["llama"]),
         (["start", ""], ["llama"]),
+        (["ho"], ["home"]),
+        (["home", ""], ["llama"]),
         (["promote", "rollout/"], ["rollout/llama"]),
         (["promote", "mi"], []),
         (["-n", "prod", "promote", ""], []),

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, cast
 
 import pytest
@@ -205,11 +206,17 @@ def _scraped(answer: Answer) -> list[tuple[dict[str, str], float]]:
         answer = answer.text()
     if not isinstance(answer, str):
         return []
+    return [({**labels, "__name__": name}, value) for name, labels, value in _samples(answer)]
+
+
+@lru_cache(maxsize=4096)
+def _samples(text: str) -> tuple[tuple[str, Mapping[str, str], float], ...]:
+    """Rows and gates have most answers in common, and reading one takes long."""
     try:
-        families = [*text_string_to_metric_families(answer)]
+        families = [*text_string_to_metric_families(text)]
     except ValueError:
-        return []
-    return [({**each.labels, "__name__": each.name}, each.value) for family in families for each in family.samples]
+        return ()
+    return tuple((each.name, each.labels, each.value) for family in families for each in family.samples)
 
 
 async def by_pods(row: Row, criterion: Criterion) -> tuple[Trial, int]:

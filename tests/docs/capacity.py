@@ -23,6 +23,9 @@ EXAMPLE, ACCELERATORS = Given(replicas=4, unavailable=1, load_seconds=600), 8
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
 #: Without a table by step: a pair that its release scales, with and without ``shift``, and one that its owner scales.
 PAIR, SHIFT, ROUTE_ONLY = "Pair", "shift", "RouteOnly"
+#: Without a table by step, too: blue-green whose second set of groups stays.
+SWAP = "Swap"
+SWAPS = {SWAP: f"blue-green, `{SWAP}`"}
 PAIRS = {PAIR: f"`{PAIR}`", SHIFT: f"`{PAIR}`, `{SHIFT}`", ROUTE_ONLY: f"`{PAIR}`, `{ROUTE_ONLY}`"}
 
 
@@ -31,7 +34,7 @@ def steps_of_example(style: str) -> list[dict[str, Any]]:
     first.
     """
     steps = [{"replicas": share, "traffic": share} for share in ("25%", "50%")]
-    return [*steps, {"replicas": "100%"} | ({"traffic": "100%"} if style in ("BlueGreen", *PAIRS) else {})]
+    return [*steps, {"replicas": "100%"} | ({"traffic": "100%"} if style in ("BlueGreen", *SWAPS, *PAIRS) else {})]
 
 
 def of_example(style: str) -> Forecast:
@@ -50,8 +53,8 @@ def of_demo(style: str) -> Forecast:
 
 
 def _plan(style: str, members: dict[str, Any]) -> StyleStrategy:
-    if style == "BlueGreen":
-        return BlueGreenStrategy.model_validate(members)
+    if style in ("BlueGreen", SWAP):
+        return BlueGreenStrategy.model_validate(members | ({"promotion": SWAP} if style == SWAP else {}))
     return CanaryStrategy.model_validate({**members, "capacity": style})
 
 
@@ -72,7 +75,7 @@ def _compared() -> Iterator[tuple[str, ...]]:
         "way back at 50%",
         "way back in the promotion",
     )
-    for style, name in (STYLES | PAIRS).items():
+    for style, name in (STYLES | SWAPS | PAIRS).items():
         found = of_example(style)
         half, promotion = found.rows[1], found.rows[-1]
         # The owner of a pair scales the inactive side up, which loads all of its groups at the same time.

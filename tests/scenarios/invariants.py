@@ -162,8 +162,8 @@ def one_version_selected(world: World) -> None:
 
 
 def _leaving(world: World) -> list[dict[str, Any]]:
-    """Pods of a canary that is being removed, or has been, and of an aborted version beside the stable one, where
-    requests are shared at all.
+    """Pods of a canary that is being removed, or has been, or of the LWS that it stands for; and of an aborted version
+    beside the stable one, where requests are shared at all.
     """
     store, name = world.server.store, f"{NAME}-canary"
     rollout = store.get(ROLLOUTS, NAMESPACE, NAME)
@@ -171,6 +171,9 @@ def _leaving(world: World) -> list[dict[str, Any]]:
     if not (strategy.get("canary") or strategy.get("blueGreen") or {}).get("trafficRoutings"):
         return []
     canary = store.get(LEADER_WORKER_SETS, NAMESPACE, name)
+    if canary is not None and KEYS.stands_for in (canary["metadata"].get("labels") or {}):
+        name = NAME
+        canary = store.get(LEADER_WORKER_SETS, NAMESPACE, name)
     gone = canary is None or not canary["spec"]["replicas"] or "deletionTimestamp" in canary["metadata"]
     found = list(store.list(PODS, NAMESPACE, {LWS_NAME: name})) if gone else []
     status = world.status_of(NAME)

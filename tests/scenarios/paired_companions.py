@@ -12,7 +12,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.metered import LAG, PODS_TAKE, STREAM
-from tests.scenarios.paired import BLUE, GREEN, MeteredPair, all_ready, apply, create_sides, rollout, share, weights
+from tests.scenarios.paired import BLUE, GREEN, MeteredPair, all_ready, create_sides, rollout, share, weights
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
@@ -56,9 +56,12 @@ def apply_set(world: World, tag: str, side: str = GREEN, *, release_id: str = ""
 
 
 def apply_one(world: World, name: str, tag: str, *, release_id: str = "") -> None:
+    template = {"workerTemplate": {"spec": {"containers": world.containers.of(tag)}}}
+    body: dict[str, Any] = {"spec": {"leaderWorkerTemplate": template}}
     if release_id:
-        world.patch(LEADER_WORKER_SETS, name, {"metadata": {"labels": {KEYS.rollout_id: release_id}}})
-    apply(world, name, tag)
+        # A label that comes first would release what there is.
+        body["metadata"] = {"labels": {KEYS.rollout_id: release_id}}
+    world.patch(LEADER_WORKER_SETS, name, body)
 
 
 async def in_step(world: World, step: int = 1, *, side: str = GREEN, tag: str = "v2") -> None:

@@ -355,6 +355,7 @@ async def test_a_controller_that_was_restarted_begins_the_window_again(world: Me
     assert (world.now - began).total_seconds() > 300
 
 
+@pytest.mark.one_in(2, of="style")
 @pytest.mark.parametrize(
     "style",
     [

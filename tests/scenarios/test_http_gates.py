@@ -119,6 +119,7 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 async def test_a_warm_up_comes_before_any_share(world: MeasuredWorld, style: dict[str, Any]) -> None:
     await released(world, WARM, WARM_UP, style=style)
@@ -278,6 +279,7 @@ async def test_nothing_is_written_while_pods_fail_each_time_for_another_reason(w
     await world.until(lambda: "answered 418" in world.status["message"], "what lasts is told", 120)
 
 
+@pytest.mark.one_in(2, of="style")
 @pytest.mark.parametrize(
     "style",
     [*STYLES.values(), {"canary": {"capacity": "InPlace"}}],

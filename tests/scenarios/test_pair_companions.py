@@ -7,11 +7,12 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.crashes import PARTS, kill_after_every_write
-from tests.scenarios.paired import ALL_BLUE, BLUE, GREEN, approve_to_the_end, left, share, weights
+from tests.scenarios.paired import ALL_BLUE, BLUE, GREEN, apply, approve_to_the_end, left, share, weights
 from tests.scenarios.paired_companions import (
     COMPANIONS,
     MOMENTS,
     PREFILL,
+    SETS,
     SetJudge,
     apply_one,
     apply_set,
@@ -24,7 +25,7 @@ from tests.scenarios.paired_companions import (
 )
 from tests.scenarios.scaled import scale
 from tests.scenarios.told import tells
-from tests.scenarios.world import NAME, ROLLOUTS, World
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -322,3 +323,18 @@ async def _begin(world: World) -> SetJudge:
 @pytest.mark.parametrize("tell", [_tell_release, _tell_abort])
 def test_each_write_may_be_the_last(tell: object, part: int) -> None:
     assert kill_after_every_write(_begin, tell, part)  # type: ignore[arg-type]
+
+
+async def test_ids_and_templates_that_come_one_by_one_are_released_in_the_end(world: World) -> None:
+    """The id of the last workload comes before its template, so that a release begins with half of the version."""
+    await at_rest(world)
+    for name in SETS[GREEN]:
+        world.patch(LEADER_WORKER_SETS, name, {"metadata": {"labels": {KEYS.rollout_id: "r2"}}})
+        await world.sleep(1)
+        apply(world, name, "v2")
+        await world.sleep(1)
+    await world.until_state("AwaitingApproval", 1200)
+    await world.sleep(60)
+    assert {tag for name in SETS[GREEN] for tag in world.groups(name).values()} == {"v2"}
+    await approve_to_the_end(world)
+    assert world.status["active"] == GREEN and world.status["complete"]["templateHash"]

@@ -23,6 +23,7 @@ from tests.scenarios.paired import (
     handing_over,
     in_step,
     left,
+    marks,
     metered_pair,
     released,
     rollout,
@@ -274,3 +275,20 @@ async def test_both_sides_keep_their_groups_when_note_and_labels_are_gone_in_the
         await world.until(lambda: replicas(world) == {BLUE: 0, GREEN: 4}, "parked")
         await world.sleep(60)
         pair.assert_unharmed()
+
+
+async def test_a_version_that_is_applied_in_the_moment_of_the_change_waits_and_is_told(world: World) -> None:
+    await scaled_pair(world)
+    await handing_over(world)
+
+    def apply_next(seen: World) -> None:
+        turned = next((each["active"] for each in marks(seen).values()), "") == GREEN
+        if turned and apply_next in seen.checks:
+            seen.checks.remove(apply_next)
+            apply(seen, GREEN, "v3")
+
+    world.checks.append(apply_next)
+    await world.until(lambda: stalled(world, Reason.ACTIVE_SIDE_EDITED), "told", 1200)
+    assert {*world.groups(GREEN).values()} == {"v2"} and world.status["active"] == GREEN
+    apply(world, GREEN, "v2")
+    await world.until_state("Healthy", 600)

@@ -290,21 +290,21 @@ async def test_what_is_not_built_is_refused_and_released_once_it_is_removed(
     await world.until_state("AwaitingApproval")
 
 
-SWAP = "spec.strategy.blueGreen.promotion: Swap is not built yet: use InPlace, or remove the field"
+UNBUILT = "spec.strategy.blueGreen.disableGenerateCanaryService: the single-Service mode is not built yet: remove it"
 
 
-@tells({Reason.INVALID_SPEC: SWAP}, {EventReason.STALLED: SWAP})
-async def test_a_swap_is_refused(world: World) -> None:
+@tells({Reason.INVALID_SPEC: UNBUILT}, {EventReason.STALLED: UNBUILT})
+async def test_what_is_not_built_is_refused(world: World) -> None:
     world.create_workload()
     await world.rest()
     before = world.leader_uids()
     world.create_rollout(*STEPS)
     world.patch_rollout(
-        {"strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}], "promotion": "Swap"}}}
+        {"strategy": {"canary": None, "blueGreen": {"steps": [STEPS[-1]], "disableGenerateCanaryService": True}}}
     )
     world.start_controller()
     await world.rest()
-    assert_stalled(world, Reason.INVALID_SPEC, SWAP, phase="Healthy")
+    assert_stalled(world, Reason.INVALID_SPEC, UNBUILT, phase="Healthy")
     assert_only_held(world, before)
 
 

@@ -177,10 +177,13 @@ async def test_a_foreign_lws_that_bears_the_canarys_name_is_left_alone(world: Wo
 OTHER_STYLE = (
     "the style of a release that is on cannot change: restore spec.strategy.canary until it is over, or go back"
 )
-SWAP = "spec.strategy.blueGreen.promotion: Swap is not built yet: use InPlace, or remove the field"
+UNBUILT = "spec.strategy.blueGreen.disableGenerateCanaryService: the single-Service mode is not built yet: remove it"
 TO_BLUE_GREEN: dict[str, Any] = {"strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}]}}}
-TO_SWAP: dict[str, Any] = {
-    "strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}], "promotion": "Swap"}}
+TO_UNBUILT: dict[str, Any] = {
+    "strategy": {
+        "canary": None,
+        "blueGreen": {"steps": [{"replicas": "100%"}], "promotion": "Swap", "disableGenerateCanaryService": True},
+    }
 }
 TO_CANARY: dict[str, Any] = {"strategy": {"canary": {"steps": list(STEPS)}, "blueGreen": None}}
 
@@ -214,11 +217,11 @@ async def test_a_strategy_that_cannot_be_followed_does_not_keep_from_aborting(wo
 async def test_a_promotion_is_finished_whatever_the_strategy_has_become(world: World) -> None:
     await at_rest(world)
     await mid_promotion(world)
-    world.patch_rollout(TO_SWAP)
+    world.patch_rollout(TO_UNBUILT)
     await world.until(lambda: world.status["phase"] == "Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert_stalled(world, Reason.INVALID_SPEC, SWAP, phase="Healthy")
+    assert_stalled(world, Reason.INVALID_SPEC, UNBUILT, phase="Healthy")
 
 
 # Adoption

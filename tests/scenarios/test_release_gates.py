@@ -93,6 +93,7 @@ async def slowed_down_until_it_ends(world: MeasuredWorld) -> None:
     raise AssertionError(f"comes to no end\n{world.describe()}")
 
 
+@pytest.mark.one_in(2)
 @IN_ALL_STYLES
 async def test_a_good_version_is_promoted_and_the_gate_has_no_result(
     world: MeasuredWorld, style: dict[str, Any]
@@ -129,6 +130,7 @@ async def test_a_version_that_turns_slow_while_it_waits_goes_back_by_itself(worl
     assert "gate first-token: p95" in world.status["aborted"]["message"]
 
 
+@pytest.mark.one_in(2)
 @IN_ALL_STYLES
 async def test_a_version_that_turns_slow_after_its_first_step_goes_back(
     world: MeasuredWorld, style: dict[str, Any]

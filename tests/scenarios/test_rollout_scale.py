@@ -261,6 +261,7 @@ async def test_a_version_that_nobody_approved_is_not_started_from_no_groups(worl
     assert set(world.groups(CANARY).values()) == {"v2"}, "the canary serves"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=STYLE_NAMES)
 async def test_no_groups_in_a_release_are_put_back_before_any_has_gone(world: World, style: dict[str, object]) -> None:
     await autoscaled_at_rest(world, **style)

@@ -275,6 +275,7 @@ async def test_what_is_asked_while_a_write_of_the_release_is_refused_is_recorded
     assert replicas(world) == 4
 
 
+@pytest.mark.one_in(2, of="how")
 @pytest.mark.parametrize(
     ("number", "style"),
     [(0, {}), (2, {}), (6, IN_PLACE), (2, SURGE)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.docs.pages import ROOT
@@ -21,10 +21,14 @@ _STARTS = {
 _UNSAFE = {"eval", "exec", "compile", "__import__", "pickle.loads", "pickle.load", "marshal.loads", "yaml.unsafe_load"}
 
 
-def _calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
+def _calls(path: Path) -> tuple[tuple[str, ast.Call], ...]:
+    return tuple((ast.unparse(node.func), node) for node in _nodes(path) if isinstance(node, ast.Call))
 
 
 def test_nothing_is_run_as_code() -> None:
@@ -66,7 +70,7 @@ def test_paths_of_requests_are_made_in_one_place() -> None:
         (str(path.relative_to(PACKAGE)), ast.unparse(node))
         for path in PACKAGE.rglob("*.py")
         if "sandbox" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in _nodes(path)
         if isinstance(node, ast.JoinedStr) and ast.unparse(node)[2:].startswith(("/api/", "/apis/"))
     ]
     assert {text for _, text in made} <= {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.cli.rollouts import message, style, summary
-from rollout_lws.cli.sides import has_given_up_groups, serving_hash, sides_of
+from rollout_lws.cli.sides import has_given_up_groups, named, serving_hash, sides_of, standing_in
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -157,9 +157,10 @@ def start(live: str) -> Judge:
 def _start(rollout: Object, live: str) -> Ask | Already:
     name, sides = _name(rollout), sides_of(rollout)
     if sides is None:
+        home = f"; `rollout-lws home {_bare(rollout)}` releases the one that it has" if standing_in(rollout) else ""
         raise UsageError(
             f"{name} is no pair, so its release starts by itself when another template is applied to"
-            f" leaderworkerset/{rollout['spec']['workloadRef']['name']}"
+            f" leaderworkerset/{named(rollout)}{home}"
         )
     inactive = sides.called(sides.inactive)
     if phase_of(rollout) == "Progressing":
@@ -177,6 +178,40 @@ def _start(rollout: Object, live: str) -> Ask | Already:
         told = message(rollout)
         return Already(f"{name} was asked to release {inactive} already" + (f": {told}" if told else ""))
     return Ask("Start", f"{name} releases the version of {inactive}{_stays_paused(rollout)}")
+
+
+def home(rollout: Object) -> Ask | Already:
+    """Release the version of the user's LWS, while one that a release has made stands in for it."""
+    name, bare, sides, made = _name(rollout), _bare(rollout), sides_of(rollout), standing_in(rollout)
+    users = f"leaderworkerset/{named(rollout)}"
+    if sides is not None:
+        raise UsageError(
+            f"{name} is a pair, of which either workload may serve: `rollout-lws start {bare}` releases the version of"
+            f" {sides.called(sides.inactive)}"
+        )
+    if not phase_of(rollout):
+        raise UsageError(f"{name} is {_phase_words(rollout)}: nothing can be released")
+    if not made:
+        raise UsageError(f"{name}: {users} serves already, so there is nothing to bring home")
+    if phase_of(rollout) == "Progressing":
+        to = "" if _status(rollout).get("finalising") else f", to {users}"
+        raise UsageError(f"{name} has a release on already{to}: look with `rollout-lws get {bare}`")
+    if _stalled_for(rollout) == "WorkloadNotFound":
+        raise UsageError(f"{name} is {_phase_words(rollout)}")
+    if _status(rollout).get("startRequested"):
+        told = message(rollout)
+        return Already(f"{name} was asked to bring its requests home already" + (f": {told}" if told else ""))
+    loads = rollout["spec"].get("replicas")
+    count = "its groups" if not loads else "1 group" if loads == 1 else f"{loads} groups"
+    return Ask(
+        "Start",
+        f"{name} releases the version of {users}, which loads {count}; then {made} is removed{_stays_paused(rollout)}",
+    )
+
+
+def waits_to_leave(rollout: Object) -> bool:
+    """Whether a Rollout is to leave, and stays since an LWS that a release has made stands in for the user's."""
+    return _stalled_for(rollout) == "StandInServes"
 
 
 #: Reasons why the sides of a pair are not known, or not whole.

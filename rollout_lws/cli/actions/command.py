@@ -1,4 +1,4 @@
-"""promote, pause, resume, abort, retry, skip, start: requests about a release that the controller carries out.
+"""promote, pause, resume, abort, retry, skip, start, home: requests about a release that the controller carries out.
 
 All of them need only ``patch`` on rollouts/status.
 """
@@ -111,6 +111,16 @@ def start(**given: Any) -> None:
     back after a release.
     """
     _each(Looking(_start), **given)
+
+
+@click.command()
+@_of_releases
+@_reason
+def home(**given: Any) -> None:
+    """Bring the requests of Rollout NAME back to its own LWS, while one that a release with promotion Swap has made
+    serves in its place: its version is released in steps, even if it is the same, and each of its groups loads.
+    """
+    _each(action_rules.home, **given)
 
 
 def _start(transport: Transport, rollout: Object) -> action_rules.Judge:

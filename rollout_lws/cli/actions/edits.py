@@ -26,7 +26,7 @@ from rollout_lws.cli.rollouts import (
     recorded_capacity,
     release_name,
 )
-from rollout_lws.cli.sides import Sides, scales_sides, sides_of
+from rollout_lws.cli.sides import Sides, scales_sides, sides_of, standing_in
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
@@ -81,7 +81,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
 
     def edit(seen: Seen) -> tuple[versions.Operations, str]:
         found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
-        what = "it is released in steps"
+        what = _released(seen)
         if found.template_hash == seen.stable:
             on = action_rules.phase_of(seen.rollout) == "Progressing"
             what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
@@ -119,7 +119,7 @@ def restart(name: str, force: bool, target: Target) -> None:
                 f" nothing to restart before it is promoted, or taken back with `rollout-lws undo {release_name(name)}`"
             )
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        return versions.restarting(seen.lws, now), "is to be restarted: it is released in steps"
+        return versions.restarting(seen.lws, now), f"is to be restarted: {_released(seen)}"
 
     _edit(name, target, force, edit, instead=lambda seen, sides: pair_rules.without_restart(seen.rollout, sides))
 
@@ -155,6 +155,12 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 def release_hold(name: str, yes: bool, target: Target) -> None:
     """Let LeaderWorkerSet roll the LWS of Rollout NAME by itself, without steps, until the annotation is removed."""
     seen = _look(name, target, lambda seen, sides: pair_rules.without_hold(seen.rollout, sides), held=True)
+    made = standing_in(seen.rollout)
+    if made:
+        raise UsageError(
+            f"leaderworkerset/{made} serves in place of leaderworkerset/{seen.lws['metadata']['name']}, which has no"
+            f" groups that could roll: `rollout-lws home {release_name(name)}` brings the requests there first"
+        )
     mark = f"{seen.rollouts.group}/release-hold"
     every = [seen.lws, *seen.beside]
     held = [each for each in every if (each["metadata"].get("annotations") or {}).get(mark) != "true"]
@@ -227,6 +233,18 @@ def _look(name: str, target: Target, instead: Instead = _of_pair, *, held: bool 
     if sides is not None and not of_active:
         raise UsageError(instead(seen, sides))
     return seen
+
+
+def _released(seen: Seen) -> str:
+    """What becomes of another version in the LWS: while another one stands in for it, it has no groups."""
+    made = standing_in(seen.rollout)
+    if not made or action_rules.phase_of(seen.rollout) == "Progressing":
+        return "it is released in steps"
+    if action_rules.waits_to_leave(seen.rollout):
+        return f"it waits for `rollout-lws home {seen.rollout['metadata']['name']}`"
+    loads = seen.rollout["spec"].get("replicas")
+    count = "its groups" if not loads else "1 group" if loads == 1 else f"{loads} groups"
+    return f"it is released in steps and loads {count}, and the requests come back from leaderworkerset/{made}"
 
 
 #: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.

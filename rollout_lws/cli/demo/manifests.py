@@ -7,6 +7,7 @@ The images are never pulled, since the sandbox's kubelet runs nothing: a group o
 from __future__ import annotations
 
 import copy
+from functools import cache
 from typing import Any
 
 import yaml
@@ -94,13 +95,17 @@ _STEPS: dict[str, list[Object]] = {
 
 
 def workload() -> Object:
-    made: Object = next(yaml.safe_load_all(_OURS))
-    return made
+    return copy.deepcopy(_ours()[0])
 
 
 def traffic() -> tuple[Object, ...]:
     """A Service for the leaders, a Gateway, and an HTTPRoute from it to the Service."""
-    return tuple(yaml.safe_load_all(_OURS))[1:]
+    return copy.deepcopy(_ours()[1:])
+
+
+@cache
+def _ours() -> tuple[Object, ...]:
+    return tuple(yaml.safe_load_all(_OURS))
 
 
 def rollout(

@@ -52,12 +52,14 @@ PLACE: dict[Reason, Name] = {
     Reason.INVALID_SPEC: Name.ROLLOUT,
     Reason.WRITE_REFUSED: Name.CONTROLLER,
     Reason.ACTIVE_SIDE_UNKNOWN: Name.ROLLOUT,
+    Reason.STANDS_IN: Name.ROLLOUT,
     Reason.WORKLOAD_NOT_FOUND: Name.WORKLOAD,
     Reason.COUNTERPART_MISSING: Name.WORKLOAD,
     Reason.COMPANION_MISSING: Name.WORKLOAD,
     Reason.VERSION_INCOMPLETE: Name.WORKLOAD,
     Reason.ACTIVE_SIDE_EDITED: Name.WORKLOAD,
     Reason.REPLICAS_APPLIED: Name.WORKLOAD,
+    Reason.LEFT_BEHIND: Name.WORKLOAD,
     Reason.WORKLOAD_OWNED: Name.WORKLOAD,
     Reason.HASH_IDENTITY: Name.WORKLOAD,
     Reason.LWS_TOO_OLD: Name.WORKLOAD,
@@ -265,7 +267,12 @@ class Case:
     # Phrases
 
     def role(self, name: str) -> str:
-        """Which side of a pair this LWS is, in words; "" of another Rollout, and while it is not known."""
+        """Which of two workloads that change roles this LWS is, in words; "" of another Rollout, and while it is not
+        known.
+        """
+        if self.d.swapped:
+            users = self.d.other_name
+            return f"the active side, in place of {users}" if name == self.d.name else "the inactive side"
         if not self.d.paired or self.facts.observation.undecided:
             return ""
         beside = next((each for each in self.d.o.companions if name in (each.name, each.other_name)), None)

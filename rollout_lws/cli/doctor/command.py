@@ -16,6 +16,7 @@ from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import Before, Facts, gather
 from rollout_lws.cli.doctor.links import State, first
+from rollout_lws.cli.doctor.orphans import left_standing_in
 from rollout_lws.cli.doctor.output import document, text
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
@@ -42,8 +43,11 @@ def doctor(name: str, output: str, target: Target) -> None:
     name = release_name(name)
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
-    # Reports a missing Rollout as every other command does.
-    fetch_rollout(transport, rollouts, name)
+    try:
+        # Reports a missing Rollout as every other command does.
+        fetch_rollout(transport, rollouts, name)
+    except UsageError as error:
+        raise UsageError("; ".join([str(error), *left_standing_in(transport, rollouts)])) from error
     facts = _look(transport, rollouts, name)
     before = seen(facts)
     if before.pending_writes or before.broken:

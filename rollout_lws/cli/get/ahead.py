@@ -16,9 +16,19 @@ from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep, accompanying, margin_of, staying
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import recorded_capacity, style, summary
-from rollout_lws.cli.sides import Sides, is_incomplete, is_settled, scales_sides, sides_of
+from rollout_lws.cli.sides import (
+    Sides,
+    is_incomplete,
+    is_settled,
+    named,
+    scales_sides,
+    sides_of,
+    standing_in,
+    swaps,
+)
 from rollout_lws.errors import UsageError
 from rollout_lws.targets.version import version_together
+from rollout_lws.workload.canary import name_of_canary
 
 Object = dict[str, Any]
 
@@ -51,6 +61,8 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     ends = ends or (margin is not None and index + 1 == len(steps) and steps[index].size == ALL)
     if ends and sides is not None:
         return _hand_over(shown, sides, steps[index - 1].groups, margin)
+    if ends and swaps(shown.rollout):
+        return _swap(shown, steps[index - 1].groups)
     if ends:
         return "the stable groups are renewed, all requests end at the new version"
     now, following = steps[index - 1], steps[index]
@@ -100,6 +112,16 @@ def _hand_over(shown: Release, sides: Sides, groups: int, margin: Margin | None)
     early = more if margin.extra else max(0, more - 1)
     first = f"{_shifted(shown, sides, groups, early, 1)}, then " if early else ""
     return f"{first}{told}" + (f"; then {sides.inactive} gets its last group" if early < more else "")
+
+
+def _swap(shown: Release, groups: int) -> str:
+    """The end of a release whose workloads change roles, whose last step has so many groups."""
+    users, made = named(shown.rollout), standing_in(shown.rollout)
+    more = max(0, shown.full_size - groups)
+    first = f"{_added(shown, groups, shown.full_size)}, then " if more else ""
+    if made:
+        return f"{first}all requests go to {users}, and {made} is removed"
+    return f"{first}all requests go to {name_of_canary(users)}, which serves from then on, and {users} is scaled to 0"
 
 
 def _shifted(shown: Release, sides: Sides, groups: int, more: int, stay: int) -> str:
@@ -160,6 +182,8 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
     startable = is_settled(rollout) or is_incomplete(rollout)
     if shown.canary is not None and startable and _fits(action_rules.start(_live(shown)), rollout):
         found.append((caller.ours(f"start {name}"), _effect_of_start(shown)))
+    if action_rules.waits_to_leave(rollout) and _fits(action_rules.home, rollout):
+        found.append((caller.ours(f"home {name}"), _effect_of_home(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
     found += _of_gates(rollout, caller)
@@ -207,6 +231,10 @@ def _effect_of_start(shown: Release) -> str:
     return f"{told}, and loads {counts}" if beside else f"{told}, and loads its {_counted(loads)}"
 
 
+def _effect_of_home(shown: Release) -> str:
+    return f"releases the version of {named(shown.rollout)}, which loads {_counted(shown.full_size)}"
+
+
 def _effect_of_abort(shown: Release) -> str:
     status, sides = shown.rollout.get("status") or {}, sides_of(shown.rollout)
     extra = extra_accelerators(shown)
@@ -217,7 +245,11 @@ def _effect_of_abort(shown: Release) -> str:
         parks = f", and {_scaled_down(sides.members(sides.inactive))}"
         parks += f", which frees {extra} GPU" if extra else ""
         return told + (parks if scales_sides(shown.rollout) else "")
-    if (status.get("finalising") or {}).get("task") or not takes_room(shown):
+    made = standing_in(shown.rollout)
+    if made:
+        told = f"all requests go back to {made}, and {_scaled_down((named(shown.rollout),))}"
+        return told + (f", which frees {extra} GPU" if extra else "")
+    if ((status.get("finalising") or {}).get("task") and not swaps(shown.rollout)) or not takes_room(shown):
         return "groups that are renewed go back to the old version"
     return (f"frees {extra} GPU, " if extra else "") + "stable untouched"
 

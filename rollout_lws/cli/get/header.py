@@ -12,7 +12,16 @@ from rollout_lws.cli.get.author import author
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
-from rollout_lws.cli.sides import Sides, have_turned, named, names_served, scales_sides, serves_alone, sides_of
+from rollout_lws.cli.sides import (
+    Sides,
+    have_turned,
+    named,
+    names_served,
+    roles_of,
+    scales_sides,
+    serves_alone,
+    sides_of,
+)
 from rollout_lws.cli.view import age, plain
 from rollout_lws.objects.scaling import weight_text
 from rollout_lws.targets.version import Version
@@ -48,12 +57,12 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
 
 def _title(shown: Release) -> str:
     meta, status = shown.rollout["metadata"], shown.rollout.get("status") or {}
-    sides = sides_of(shown.rollout)
+    sides = roles_of(shown.rollout)
     title = f"{meta['name']}  {_workloads(shown.rollout, sides)}  ns {meta['namespace']}"
     if status.get("observedRolloutID") and names_served(shown.rollout):
         title += f"   release {status['observedRolloutID']}"
-    if shown.stable is not None and sides is None:
-        title += f"  LWS generation {shown.stable.workload.metadata.generation}"
+    if shown.edited is not None and sides_of(shown.rollout) is None:
+        title += f"  LWS generation {shown.edited.workload.metadata.generation}"
     return title
 
 
@@ -136,9 +145,11 @@ def _users(shown: Release) -> str:
     rollout = shown.rollout
     status = rollout.get("status") or {}
     told = status.get("traffic") or {}
-    sides = sides_of(rollout)
+    sides = roles_of(rollout)
     if sides is not None and (not releasing(rollout) or have_turned(rollout)):
         return f"all requests go to {sides.active}" if serves_alone(rollout, parked=shown.is_parked) else ""
+    if shown.is_replaced:
+        return f"all requests go to {named(rollout)}"
     if not releasing(rollout) or not told:
         return ""
     asked, accepted = _weight(told.get("desired")), _weight(told.get("applied"))
@@ -157,7 +168,7 @@ def _weight(known: Object | None) -> str:
 
 
 def _groups(shown: Release, now: datetime) -> str:
-    if sides_of(shown.rollout) is not None:
+    if roles_of(shown.rollout) is not None:
         return "   ".join(_of_sides(shown, now))
     said = summary(shown.rollout)
     return "   ".join(f"{side} {said[side]} ready" for side in ("new", "stable") if said[side])

@@ -10,7 +10,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.replica_math import groups_after, in_proportion, is_bare_promotion
 from rollout_lws.capacity.shifted_pair import Margin
 from rollout_lws.cli.rollouts import recorded_capacity, style
-from rollout_lws.cli.sides import scales_sides, shift_of
+from rollout_lws.cli.sides import scales_sides, shift_of, standing_in, swaps
 from rollout_lws.objects.scaling import scaled
 
 Object = dict[str, Any]
@@ -38,6 +38,8 @@ class PlannedStep:
 def strategy_of(rollout: Object) -> CapacityStrategy:
     """Capacity of the current release, else of the plan; ExtraWorkload for a value that this version does not know."""
     strategy = rollout["spec"].get("strategy") or {}
+    if swaps(rollout):
+        return known.SWAP_BACK if standing_in(rollout) else known.SWAP
     if strategy.get("blueGreen"):
         return known.BLUE_GREEN
     if (rollout.get("status") or {}).get("capacity") or scales_sides(rollout):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import condition, releasing
-from rollout_lws.cli.sides import Sides, have_turned, scales_sides, serves_alone, sides_of
+from rollout_lws.cli.sides import Sides, have_turned, roles_of, scales_sides, serves_alone
 from rollout_lws.cli.view import age
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
@@ -84,7 +84,7 @@ def runs(found: Iterable[Group], now: datetime, *, drains: Drains = _NONE, toget
 
 
 def _bands(shown: Release) -> Iterator[_Band]:
-    sides = sides_of(shown.rollout)
+    sides = roles_of(shown.rollout)
     if sides is not None:
         yield from _of_sides(shown, sides)
         return
@@ -93,21 +93,23 @@ def _bands(shown: Release) -> Iterator[_Band]:
         yield from _of_stable(shown, shown.stable, new_weight, old_weight)
     if shown.canary is not None:
         role = "green" if (shown.rollout["spec"].get("strategy") or {}).get("blueGreen") else "canary"
-        found = groups(shown.canary)
+        gone, found = shown.is_replaced, groups(shown.canary)
         yield _Band(
             shown.canary,
-            role,
+            "old" if gone else role,
             _set_revision(shown.canary),
             found,
             shown.canary.workload.replicas,
             new_weight,
-            True,
-            "new",
+            not gone,
+            "old" if gone else "new",
         )
 
 
 def _of_sides(shown: Release, sides: Sides) -> Iterator[_Band]:
-    """The workloads of a pair, those of the active side first. Outside a release neither has a version that is new."""
+    """Workloads that change roles, those of the active side first. Outside a release neither has a version that is
+    new.
+    """
     is_on = releasing(shown.rollout) and not have_turned(shown.rollout)
     at_rest = ("0%", "100%") if serves_alone(shown.rollout, parked=shown.is_parked) else ("", "")
     new_weight, old_weight = _weights(shown) if is_on else at_rest

@@ -40,7 +40,8 @@ class Proposal:
 
     Of a pair, ``counterpart`` is the second LWS, with its number of groups, and ``active_side`` the one to name, ""
     where route and groups say it. ``owner`` is the object that controls one of the two, so that no release may write
-    them, as kind and name; "" without one. ``companions`` are its further LWSs.
+    them, as kind and name; "" without one. ``companions`` are its further LWSs. ``is_autoscaled``: an autoscaler sets
+    the LWS's number of groups.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Proposal:
     active_side: str = ""
     owner: str = ""
     companions: tuple[Companion, ...] = ()
+    is_autoscaled: bool = False
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -97,11 +99,12 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
         keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
         ignored=ignored,
         warnings=tuple(_warnings(found, lws, capacity, routing)),
+        is_autoscaled=bool(_autoscalers(found, lws)),
     )
 
 
 def not_released(found: Snapshot, lws: Target) -> None:
-    """UsageError, with what to do, for an LWS that a Rollout releases, or that is a canary."""
+    """UsageError, with what to do, for an LWS that a Rollout releases, that is a canary, or that stands for another."""
     name = lws.metadata.name
     rivals = sorted(each.metadata.name for each in found.rollouts_of(name))
     if rivals:
@@ -112,6 +115,12 @@ def not_released(found: Snapshot, lws: Target) -> None:
     canary = lws.metadata.labels.get(found.keys.canary_leader_worker_set)
     if canary:
         raise UsageError(f"LeaderWorkerSet {name} is the canary of a release: name the one it belongs to, lws/{canary}")
+    users = lws.metadata.labels.get(found.keys.stands_for)
+    if users:
+        raise UsageError(
+            f"LeaderWorkerSet {name} was made by a release and serves in place of {users}, whose manifest is yours:"
+            f" name that one, lws/{users}"
+        )
 
 
 def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
@@ -122,12 +131,22 @@ def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
             f"LeaderWorkerSet {name} has {lws.replicas} groups, and in place nothing would serve while one is"
             " renewed: take --strategy surge or blue-green, or scale to 2"
         )
+    if capacity.swaps and not _own_labels(lws):
+        raise UsageError(
+            f"the leaders' template of LeaderWorkerSet {name} has no labels, and with --strategy {capacity.flag} a"
+            f" Service has to select groups of two LeaderWorkerSets by some: give it one, such as app: {name}"
+        )
+
+
+def _own_labels(lws: Target) -> Mapping[str, str]:
+    """The labels of the leaders' template."""
+    return (lws.version.leader_template.get("metadata") or {}).get("labels") or {}
 
 
 def _service(found: Snapshot, lws: Target) -> Object:
     """A Service for the leaders, selecting the user's own labels, so that it selects a canary LWS's leaders too."""
     leader, name = lws.version.leader_template, lws.metadata.name
-    labels = (leader.get("metadata") or {}).get("labels") or {LWS_NAME: name}
+    labels = _own_labels(lws) or {LWS_NAME: name}
     containers = (leader.get("spec") or {}).get("containers") or ()
     ports = [port for each in containers for port in each.get("ports") or ()]
     target = ports[0].get("name") or ports[0]["containerPort"] if ports else 8000
@@ -165,7 +184,8 @@ def _ignored(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: 
     yield held(lws, capacity)
     if routing.routes:
         yield from routing.ignored
-    for live in _autoscalers(found, lws):
+    # Where the Rollout has the number of groups, an autoscaler has to scale the Rollout.
+    for live in _autoscalers(found, lws) if not capacity.swaps else ():
         pointers = (f"/spec/{MINIMUM}", f"/spec/{MAXIMUM}")
         yield Ignored(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], pointers)
 
@@ -175,8 +195,8 @@ def held(lws: Target, capacity: CapacityStrategy) -> Ignored:
     members = ["partition"]
     if capacity.surges or resolved_surge(lws.strategy, max(1, lws.replicas)):
         members += ["maxSurge", "maxUnavailable"]
-    elif capacity.paired and isinstance(lws.strategy.max_unavailable, str):
-        # Of the replicas that a side gets, a percentage may be nothing, which LWS refuses.
+    elif capacity.swaps and isinstance(lws.strategy.max_unavailable, str):
+        # Of the replicas that it gets, a percentage may be nothing, which LWS refuses.
         members.append("maxUnavailable")
     return Ignored(lws.resource, lws.metadata.name, tuple("/".join(("", *lws.strategy_path, each)) for each in members))
 
@@ -202,8 +222,9 @@ def _warnings(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing:
             " traffic weights: to have them, create a route to the Service and run init again"
         )
         if capacity.full_set:
-            yield "without a route blue-green takes no requests off the old groups before they are renewed one by one"
-    for live in _autoscalers(found, lws):
+            go = "go" if capacity.swaps else "are renewed one by one"
+            yield f"without a route {capacity.title} takes no requests off the old groups before they {go}"
+    for live in _autoscalers(found, lws) if not capacity.swaps else ():
         yield (
             f"HorizontalPodAutoscaler {live['metadata']['name']} scales {called(lws)}: a release holds it"
             + (f" at {lws.replicas} groups" if capacity.pins_replicas else ", so that it removes no group")

@@ -40,6 +40,8 @@ def _rollout(made: Proposal) -> Iterator[str]:
         yield f"    name: {_scalar(made.counterpart)}"
         yield from _companions(made)
         yield from _roles(made)
+    elif made.capacity.swaps:
+        yield from _number(made)
     yield "  strategy:"
     yield from (f"    {line}" for line in made.capacity.manifest)
     if made.capacity.shifts:
@@ -89,6 +91,16 @@ def _roles(made: Proposal) -> Iterator[str]:
         yield f"  touch: {Touch.ROUTE_ONLY.value} # releases write the route alone: you change and scale both workloads"
 
 
+def _number(made: Proposal) -> Iterator[str]:
+    """The number of groups of a Rollout whose releases scale two workloads in turn."""
+    if made.is_autoscaled or not made.replicas:
+        yield "  # No replicas: the controller writes the LeaderWorkerSet's number here. From then on scale the Rollout"
+        yield "  # instead of the LeaderWorkerSet, and leave replicas out of its manifest."
+    else:
+        told = "scale the Rollout from now on; leave replicas out of the LeaderWorkerSet's manifest"
+        yield f"  replicas: {made.replicas} # {told}"
+
+
 def _head(made: Proposal) -> Iterator[str]:
     takes = "".join(f", {count} {name} each" for name, count in made.accelerators.items())
     if made.counterpart:
@@ -102,7 +114,8 @@ def _head(made: Proposal) -> Iterator[str]:
     groups = f"{_counted(made.replicas, 'group')} of {_counted(made.size, 'pod')}{takes}"
     yield f"# How new versions of LeaderWorkerSet {made.workload} are released: {groups}."
     yield f"# {made.capacity.help}"
-    yield f"# Other ways: rollout-lws init --strategy {other}. What this one takes: rollout-lws plan -f FILE"
+    yield f"# Other ways: rollout-lws init --strategy {other}"
+    yield "# What this one takes: rollout-lws plan -f FILE"
 
 
 def _counted(number: int, what: str) -> str:

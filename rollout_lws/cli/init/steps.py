@@ -41,17 +41,18 @@ def steps(strategy: CapacityStrategy, replicas: int, *, routed: bool) -> tuple[P
     if not strategy.makes_groups:
         return _STANDING
     gradual = strategy.paired or not strategy.full_set
-    made = _gradual(strategy, max(1, replicas), routed) if gradual else _full_set(routed)
+    made = _gradual(strategy, max(1, replicas), routed) if gradual else _full_set(strategy, routed)
     if routed:
         return made
     return tuple(Proposed(each.replicas, None, each.pause, each.why) for each in made)
 
 
-def _full_set(routed: bool) -> tuple[Proposed, ...]:
+def _full_set(strategy: CapacityStrategy, routed: bool) -> tuple[Proposed, ...]:
     ready = "all green groups, without requests: try them, then approve" if routed else "all green groups: then approve"
     made = [Proposed("100%", "0%", None, ready)]
     if routed:
-        made.append(Proposed("100%", "100%", None, "all requests at green; blue stands by until you approve"))
+        then = ", and goes then" if strategy.swaps else ""
+        made.append(Proposed("100%", "100%", None, f"all requests at green; blue stands by until you approve{then}"))
     return tuple(made)
 
 

@@ -122,7 +122,8 @@ def _read(name: str, chosen: Installation, watched: str = "") -> list[Object]:
         watched_selector=json.dumps({"matchExpressions": [among]} if chosen.watch_namespaces else {}),
     )
     # Through JSON, because YAML's anchors would be printed again as such.
-    return [each for read in json.loads(json.dumps([*yaml.safe_load_all(filled)])) for each in _items(read)]
+    documents = yaml.load_all(filled, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return [each for read in json.loads(json.dumps([*documents])) for each in _items(read)]
 
 
 def _items(read: Object) -> list[Object]:

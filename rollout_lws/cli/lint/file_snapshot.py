@@ -13,6 +13,7 @@ from functools import cached_property
 
 import msgspec
 
+from rollout_lws.api import Promotion
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS, Manifest
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, PODS, Resource
@@ -83,10 +84,10 @@ class FileSnapshot:
         return any(not each.counterpart for each in releasing) or self.scaling(workload) is not None
 
     def scaling(self, workload: str) -> Shaped | None:
-        """The Rollout in the files that scales this LeaderWorkerSet as a side of its pair."""
-        pairs = (each.metadata.name for each in self.snapshot.rollouts_of(workload) if each.counterpart)
-        found = (self.find(rollouts().kind, name) for name in pairs)
-        return next((each for each in found if each is not None and each.body["spec"].get("touch") is None), None)
+        """The Rollout in the files that scales this LeaderWorkerSet, as a side of its pair or in turn with another."""
+        names = (each.metadata.name for each in self.snapshot.rollouts_of(workload))
+        found = (self.find(rollouts().kind, name) for name in names)
+        return next((each for each in found if each is not None and scales_two(each.body["spec"])), None)
 
     def other_side(self, workload: str) -> str:
         """Name of the workload in the same place on the other side of a pair that a Rollout in the files names; ""
@@ -116,6 +117,13 @@ class FileSnapshot:
         for (kind, _), each in self.objects.items():
             found.setdefault(kind, []).append(each)
         return found
+
+
+def scales_two(spec: Object) -> bool:
+    """Whether the releases of a Rollout scale two workloads, of which one has no groups at rest."""
+    if spec.get("counterpartRef"):
+        return spec.get("touch") is None
+    return bool((spec["strategy"].get("blueGreen") or {}).get("promotion") == Promotion.SWAP.value)
 
 
 def workload(shaped: Shaped) -> Target:

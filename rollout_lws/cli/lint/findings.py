@@ -63,12 +63,19 @@ CODES: dict[str, Code] = {
         _ERROR, "a route that cannot share requests, or a step that it cannot express", Reason.ROUTE_PROBLEM
     ),
     "LWS213": Code(
-        _ERROR, "an autoscaler that would undo a hold, or that scales a side of a pair", Reason.AUTOSCALER_PROBLEM
+        _ERROR,
+        "an autoscaler that would undo a hold, or that scales a side of a pair or of a swap",
+        Reason.AUTOSCALER_PROBLEM,
     ),
     "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues", Reason.SURGE_UNDER_KUEUE),
     "LWS215": Code(_ERROR, "a pair whose route does not say which side is active"),
     "LWS216": Code(
-        _ERROR, "replicas in the manifest of a workload that a pair's Rollout scales", Reason.REPLICAS_APPLIED
+        _ERROR,
+        "replicas in the manifest of a workload whose Rollout scales two, in a pair or a swap",
+        Reason.REPLICAS_APPLIED,
+    ),
+    "LWS217": Code(
+        _ERROR, "a budget, Service or pool of one of two LeaderWorkerSets that serve in turn", Reason.LEFT_BEHIND
     ),
     # Accepted, but a mistake
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
@@ -99,6 +106,7 @@ CODES: dict[str, Code] = {
     "LWS330": Code(_WARNING, "a shift whose groups drain for long, one after the other"),
     "LWS331": Code(_WARNING, "a companion that no InferencePool of its side selects"),
     "LWS332": Code(_WARNING, "a Service that sends requests to companions as well"),
+    "LWS333": Code(_WARNING, "a NetworkPolicy or PodMonitor of one of two LeaderWorkerSets that serve in turn"),
     # Not decidable, or no mistake
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

@@ -23,7 +23,10 @@ from rollout_lws.traffic.registry import SPECS
 
 #: KEDA creates a HorizontalPodAutoscaler for it.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
-_OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS)
+#: What selects pods without sending them requests.
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+POD_MONITORS = Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
+_OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS, NETWORK_POLICIES, POD_MONITORS)
 #: Other API versions with the same meaning, as far as lint reads them.
 _ALIKE = {
     **{

@@ -96,7 +96,7 @@ def _undecided(made: Manifest, d: Draft, files: FileSnapshot) -> Iterator[Findin
     """
     stable, other = d.o.stable, d.o.canary
     standing = any(each.workload.replicas for each in inactive_workloads(d)) if d.scales_sides else False
-    if stable is None or other is None or not (d.o.undecided or standing):
+    if not d.paired or stable is None or other is None or not (d.o.undecided or standing):
         return
     verdict, route = pair.adopt(d).verdict, pairs.route_of(d, files)
     if verdict is None or verdict.reason is not Reason.ACTIVE_SIDE_UNKNOWN:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rollout_lws.api import RolloutSpec, rollouts
 from rollout_lws.api.structural import structural
-from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
+from rollout_lws.cli.lint.manifests import NETWORK_POLICIES, POD_MONITORS, SCALED_OBJECTS
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
@@ -61,6 +61,9 @@ METADATA = Node(
     )
 )
 _TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
+_REQUIREMENT = _open({"key": _TEXT, "operator": _TEXT, "values": _list(_TEXT)}, "key", "operator")
+_SELECTOR = _open({"matchLabels": _TEXTS, "matchExpressions": _list(_REQUIREMENT)})
+_PEERS = _list(_open({"podSelector": _SELECTOR}))
 #: The fields that are read, for kinds without a CRD at hand.
 _BUILT_IN: Mapping[str, Schema] = {
     SERVICES.kind: _open(
@@ -78,7 +81,15 @@ _BUILT_IN: Mapping[str, Schema] = {
         {"scaleTargetRef": _TARGET, "minReplicas": _COUNT, "maxReplicas": _COUNT}, "scaleTargetRef", "maxReplicas"
     ),
     SCALED_OBJECTS.kind: _open({"scaleTargetRef": _TARGET}, "scaleTargetRef"),
-    POD_DISRUPTION_BUDGETS.kind: _open({"selector": _open({"matchLabels": _TEXTS})}),
+    POD_DISRUPTION_BUDGETS.kind: _open({"selector": _SELECTOR}),
+    NETWORK_POLICIES.kind: _open(
+        {
+            "podSelector": _SELECTOR,
+            "ingress": _list(_open({"from": _PEERS})),
+            "egress": _list(_open({"to": _PEERS})),
+        }
+    ),
+    POD_MONITORS.kind: _open({"selector": _SELECTOR}),
 }
 #: The newest LeaderWorkerSet: a manifest does not tell the cluster's version.
 _LWS_VERSION = lws_crd.VERSIONS[-1]

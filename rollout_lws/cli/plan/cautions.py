@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import makes_no_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.plan import companions, gates, pair
+from rollout_lws.cli.plan import companions, gates, pair, swap
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first, leaders_first
 from rollout_lws.forecast.forecast import much_extra
@@ -39,22 +40,31 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version, before: Observ
         return
     if found is not None:
         yield from _room(d, plan, found)
-        yield from _steps(d)
+        yield from _steps(d, found.strategy)
         yield from _load(found)
-        yield from _promotion(d, found)
+        yield from _end(d, plan, found, old)
         yield from _without_pre_stop(d, found, old)
         yield from _deadline(d, plan)
         yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
         routed = settings(d) is not None or found_by.both or found_by.old
-        yield from _told(
-            leaders_first(d.stable.workload, d.version) if routed else None,
-            claims_that_stay(d.stable.workload, d.version, found.strategy, found.extra),
-        )
+        yield from _told(leaders_first(d.stable.workload, d.version) if routed else None)
     yield from _kueue(d)
-    yield from _others(d)
+    yield from _others(d, is_swap=plan.sides is not None)
     if settings(d) is None:
         yield from _unrouted(found_by)
     yield from _autoscalers(d)
+
+
+def _end(d: Draft, plan: Plan, found: Forecast, old: Version) -> Iterator[str]:
+    """What the promotion does, and what is left of groups that go."""
+    workload, there = d.stable.workload, plan.sides
+    if there is None:
+        yield from _promotion(d, found)
+        yield from _told(claims_that_stay(workload, d.version, found.strategy, found.extra))
+        return
+    yield from swap.cautions(d, there)
+    yield from pair.unasked(d, there) if there.is_back and not plan.refusals else ()
+    yield from _told(claims_that_stay(workload, old, found.strategy, d.replicas, deleted=there.is_back))
 
 
 def _of_pair(d: Draft, plan: Plan, old: Version, before: Observation) -> Iterator[str]:
@@ -63,7 +73,7 @@ def _of_pair(d: Draft, plan: Plan, old: Version, before: Observation) -> Iterato
     if plan.sides is not None and found is not None:
         if d.scales_sides:
             yield from _room(d, plan, found)
-            yield from _steps(d)
+            yield from _steps(d, found.strategy)
             yield from _load(found) if not found.strategy.shifts else ()
             yield from _told(claims_that_stay(d.stable.workload, old, found.strategy, d.replicas))
             yield from pair.unasked(d, plan.sides) if not plan.refusals else ()
@@ -81,7 +91,12 @@ def _told(*cautions: str | None) -> Iterator[str]:
 
 def _state(d: Draft, plan: Plan) -> Iterator[str]:
     name = f"rollout/{plan.rollout}"
-    if d.o.rollout.spec.disabled and d.scales_sides:
+    if d.o.rollout.spec.disabled and d.swapped:
+        yield (
+            f"{name} is disabled, and {d.name} serves on: {d.edited.called} gets the requests back by"
+            f" {d.command('home')}, and releases go on when the Rollout is not disabled"
+        )
+    elif d.o.rollout.spec.disabled and d.paired and d.scales_sides:
         yield (
             f"{name} is disabled: requests and groups stay where they are, and each side rolls another template by"
             " itself, until it is not"
@@ -102,7 +117,7 @@ def _state(d: Draft, plan: Plan) -> Iterator[str]:
 
 
 def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
-    warned = much_extra(d.strategy, d.replicas)
+    warned = much_extra(d.strategy, d.replicas) if not found.strategy.full_set else ""
     if warned:
         yield warned
     more = {name: count - plan.now.get(name, 0) for name, count in plan.peak.items()}
@@ -119,8 +134,8 @@ def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
         yield f"whether the cluster has room for {asked} is known only when groups are scheduled; {waits}"
 
 
-def _steps(d: Draft) -> Iterator[str]:
-    style, replicas, capacity = d.strategy, d.replicas, strategy_of_plan(d.strategy)
+def _steps(d: Draft, capacity: CapacityStrategy) -> Iterator[str]:
+    style, replicas, sharing = d.strategy, d.replicas, strategy_of_plan(d.strategy).sharing
     wanted = [d.wanted(index) for index in range(1, len(style.steps) + 1)]
     for index, step in enumerate(style.steps, 1):
         idle = makes_no_groups(style, index) or index == 1 or wanted[index - 1] != wanted[index - 2]
@@ -134,7 +149,7 @@ def _steps(d: Draft) -> Iterator[str]:
             does = "replaces" if capacity.shifts else "renews"
             yield f"step {index} {does} {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
         if step.traffic == "auto" and (leaves_one or not capacity.shifts):
-            exact = Fraction(100 * wanted[index - 1], capacity.sharing(wanted[index - 1], d.own_size))
+            exact = Fraction(100 * wanted[index - 1], sharing(wanted[index - 1], d.own_size))
             weight = share_of_step(d, index).weight
             if abs(exact - weight) >= Fraction(1, 4):
                 yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"
@@ -225,17 +240,21 @@ def _kueue(d: Draft) -> Iterator[str]:
     yield from _told(kueue_ends_first(d.stable.workload, deadline_seconds(d)))
 
 
-def _others(d: Draft) -> Iterator[str]:
+def _others(d: Draft, *, is_swap: bool) -> Iterator[str]:
     """Other objects that route requests to groups, or limit disruptions of them."""
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     facts = d.o.routing
     if facts is not None:
         for resource, name in unlisted(facts, leaders):
-            called = f"{resource.kind} {name}"
-            yield f"{called} leads to groups of {d.stable.name} too: its clients get no share of a step"
+            alone = swap.reached_alone(d, resource, name) if is_swap else ""
+            told = f"{resource.kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step"
+            yield alone or told
         for name, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items():
             if any(covers(live, each) for each in leaders):
-                yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
+                alone = swap.covered_alone(d, name, live) if is_swap else ""
+                yield (
+                    alone or f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
+                )
 
 
 def _unrouted(found: Reach) -> Iterator[str]:

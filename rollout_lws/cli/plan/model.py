@@ -81,8 +81,11 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The workloads of a pair by their roles before the release, with the groups that each has; the active one with
-    those that the Rollout asks for. ``companions`` go with them, in the order of the spec.
+    """Two workloads that change roles, by their roles before the release, with the groups that each has; the active one
+    with those that the Rollout asks for. Of a pair ``companions`` go with them, in the order of the spec.
+
+    In a swap ``made`` is the one that releases make, "" in a pair. The next release goes the other way, unless the plan
+    swaps no more: ``then`` names its strategy.
     """
 
     active: str
@@ -90,14 +93,21 @@ class Sides:
     inactive: str
     inactive_groups: int
     companions: tuple[Beside, ...] = ()
+    made: str = ""
+    then: str = ""
+
+    @property
+    def is_back(self) -> bool:
+        """Whether the release brings the requests back to the user's workload."""
+        return self.made == self.active
 
 
 @dataclass(frozen=True)
 class Plan:
     """The plan of one release. ``parts`` is empty when a release in steps is impossible or not needed.
 
-    Of a pair ``workload`` is the active side, and ``replicas`` are the groups of the inactive one, to which the release
-    moves requests, or which it is to have.
+    Of two workloads that change roles ``workload`` is the active one, and ``replicas`` are the groups of the inactive
+    one, to which the release moves requests, or which it is to have.
     """
 
     rollout: str
@@ -125,7 +135,7 @@ class Plan:
     refusals: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     sides: Sides | None = None
-    """The workloads of a pair; None for other plans."""
+    """The workloads of a pair, or of a swap; None for other plans."""
     begins: Beginning | None = None
     """Of a pair with companions whose release is possible and has not begun; None for other plans."""
 
@@ -148,7 +158,7 @@ class Plan:
 
     @property
     def loads_afterwards(self) -> int:
-        """Groups that the way back loads when the release of a pair is over."""
+        """Groups that the way back loads when the release of two workloads is over."""
         return 0 if self.owned is not None else self.replicas + sum(each.replicas for each in self.beside)
 
     @property

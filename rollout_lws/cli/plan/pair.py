@@ -91,7 +91,7 @@ def sides(d: Draft, after: Observation, beside: tuple[Beside, ...]) -> Sides | N
 def edited_while_active(d: Draft, before: Observation, after: Observation) -> Iterator[str]:
     """That another template for the active side is no release."""
     if d.scales_sides:
-        yield from _held(d)
+        yield from _held(d) if d.paired else ()
         return
     pairs = [(after.stable, after.canary)] if is_pair(after) else []
     for active, other in [*pairs, *((each.stable, each.canary) for each in after.companions)]:

@@ -11,9 +11,8 @@ from types import MappingProxyType
 from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
 from rollout_lws.capacity.batches import is_last_full
-from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.changes import changed
-from rollout_lws.cli.plan import companions, pair
+from rollout_lws.cli.plan import companions, pair, swap
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, Beside, Part, Plan, most, summed, times
 from rollout_lws.cli.plan.startups import load_times
@@ -21,6 +20,7 @@ from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.gates import demands
 from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.two_workloads import strategy_of
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
@@ -90,7 +90,10 @@ def make(
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
-    is_new = pair.releases(d) if paired else old.template_hash != d.version.template_hash
+    same = old.template_hash == d.version.template_hash
+    goes_home = d.swapped and d.pending and same
+    is_new = pair.releases(d) if paired else goes_home or not same
+    unnamed = f"none: the version that runs, on {d.edited.name}" if goes_home else "the template"
     beside = companions.beside(d, after, before, load_seconds, releases=is_new)
     found_by = reach(d, services) if style is not None and not paired else Reach()
     given = Given(
@@ -105,6 +108,7 @@ def make(
         active=d.own_size if paired else None,
         scales_sides=d.scales_sides,
         companions=companions.given(beside, loads.typical),
+        swapped=d.swapped,
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -116,14 +120,15 @@ def make(
             found = forecast(style, given)
         except ValueError as error:
             cannot = str(error)
+    swaps = not paired and (found.strategy if found is not None else d.capacity).swaps
     plan = Plan(
         rollout=meta.name,
         namespace=meta.namespace,
         workload=d.stable.name,
         replicas=d.replicas,
         size=d.version.size,
-        strategy=strategy_of_plan(style) if style is not None else None,
-        change=(_change(old, d.version, beside) or "the template") if is_new else "",
+        strategy=strategy_of(style, given) if style is not None else None,
+        change=(_change(old, d.version, beside) or unnamed) if is_new else "",
         at=_at(d),
         given=given,
         engine=d.o.rollout.spec.strategy.source.engine,
@@ -140,7 +145,7 @@ def make(
         forecast=found,
         writes=planned(d, found) if found else (),
         refusals=refusals,
-        sides=pair.sides(d, after, beside),
+        sides=pair.sides(d, after, beside) if paired else swap.sides(d) if swaps else None,
         begins=companions.beginning(d, releases=is_new) if not refusals else None,
     )
     told = (*told, *pair.edited_while_active(d, before, after))
@@ -224,8 +229,8 @@ def _parts(d: Draft, found: Forecast, running: Version, beside: tuple[Beside, ..
             held = [_of_sides(d, running, found, row)]
         elif row.standing:
             held = [summed(times(old, groups), times(new, others)) for groups, others in row.standing]
-        elif d.paired:
-            # Both sides stay whole.
+        elif found.strategy.swaps:
+            # Both stay whole.
             held = [summed(times(old, replicas), times(new, row.new))]
         else:
             # The composition changes monotonically, so its ends are the extremes.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.plan import gates, show_companions
+from rollout_lws.cli.plan import gates, show_companions, show_sides
 from rollout_lws.cli.plan.model import Part, Plan, Sides, name_of
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
@@ -46,13 +46,12 @@ def _sentences(told: Iterable[str], width: int) -> Iterator[str]:
 
 def _header(plan: Plan) -> list[str]:
     pair = plan.sides
-    name = plan.workload if pair is None else f"{pair.active} and {pair.inactive}"
-    place = f"LeaderWorkerSet/{name}  ns {plan.namespace}"
+    place = f"LeaderWorkerSet/{show_sides.name(plan)}  ns {plan.namespace}"
     groups = "groups" if plan.owned is not None else _counted(plan.replicas, "group")
     how = f"{groups} of {_counted(plan.size, 'pod')}"
     told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, _how(plan))))}"]
     if pair is not None:
-        told.append(_field("Requests", _requests(plan, pair)))
+        told.append(_field("Requests", show_sides.requests(plan, pair)))
         told += [_field("Companion", each) for each in show_companions.header(plan)]
     told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
     if plan.begins is not None:
@@ -65,43 +64,20 @@ def _header(plan: Plan) -> list[str]:
     for name in plan.peak:
         now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
         told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
-    told.append(_field("Model loads", _all_loads(plan, found) if plan.owned is None else _loads_by_owner(plan.owned)))
+    loads = _all_loads(plan, found) if plan.owned is None else show_sides.loads_by_owner(plan.owned)
+    told.append(_field("Model loads", loads))
     told.append(_field("Takes", _takes_all(plan)))
     told.append(_field("Disrupts", _disrupts(found)))
     if pair is not None:
-        told.append(_field("Way back", _way_back(plan, pair)))
+        told.append(_field("Way back", show_sides.way_back(plan, pair)))
+        told += [_field("Then", each) for each in show_sides.next_release(pair)]
     return told
-
-
-def _requests(plan: Plan, pair: Sides) -> str:
-    if plan.owned is not None:
-        what = f"moves them to {pair.inactive}, {_counted(pair.inactive_groups, 'group')}"
-    elif plan.strategy is not None and plan.strategy.shifts:
-        has = f"which has {pair.inactive_groups}"
-        what = f"moves them to {pair.inactive}, {has} and gets groups as those of {pair.active} go"
-    else:
-        what = f"loads as many of {pair.inactive}, which has {pair.inactive_groups}, and moves them there"
-    return f"go to {pair.active}, {_counted(pair.active_groups, 'group')}; a release {what}"
 
 
 def _all_loads(plan: Plan, found: Forecast) -> str:
     extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
     each = show_companions.loads_of_each(plan, found)
     return f"{found.loads}{each}, {found.rounds} one after the other, {extra} than today"
-
-
-def _loads_by_owner(pair: Sides) -> str:
-    beside = "".join(f" and {each.inactive}" for each in pair.companions)
-    return f"0 by the release: the owner of {pair.inactive}{beside} loads {'their' if beside else 'its'} groups"
-
-
-def _way_back(plan: Plan, pair: Sides) -> str:
-    loads, most = plan.loads_afterwards, plan.parts[-1].row.back_loads if plan.parts else 0
-    release = f"after that by a release of {pair.active} (start)"
-    if most:
-        return f"by abort until the roles change, up to {_counted(most, 'load')}; {release}, {_counted(loads, 'load')}"
-    needs = "while it has its groups" if plan.owned is not None else f"which loads {_counted(loads, 'group')}"
-    return f"at once until the roles change, by abort; {release}, {needs}"
 
 
 def _disrupts(found: Forecast) -> str:

@@ -27,6 +27,7 @@ from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import wrong_kind
+from rollout_lws.workload.canary import name_of_canary
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
         workloads = _workloads(given)
         if name and not workloads:
             workloads = _named_by(fetch_rollout(transport, rollouts(keys.group), name))
-        found = look(transport, keys, workloads)
+        # One that a release has made may serve.
+        found = look(transport, keys, (*workloads, *map(name_of_canary, workloads)))
     except (NoCluster, Unreachable) as error:
         if given:
             raise type(error)(f"{error}; with --offline files are planned by themselves") from error

@@ -18,7 +18,8 @@ def value(plan: Plan) -> dict[str, Any]:
         "rollout": plan.rollout,
         "namespace": plan.namespace,
         "workload": plan.workload,
-        "pair": None if plan.sides is None else _sides(plan, plan.sides),
+        "pair": None if plan.sides is None or plan.sides.made else _sides(plan, plan.sides),
+        "swap": None if plan.sides is None or not plan.sides.made else _swap(plan, plan.sides),
         "replicas": plan.replicas,
         "size": plan.size,
         "style": plan.strategy.name if plan.strategy else None,
@@ -79,10 +80,18 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
 
 
 def _sides(plan: Plan, pair: Sides) -> Mapping[str, Any]:
+    return {**_roles(plan, pair), "companions": show_companions.values(plan)}
+
+
+def _swap(plan: Plan, swap: Sides) -> Mapping[str, Any]:
+    alternates = {"from": swap.inactive, "to": swap.active}
+    return {**_roles(plan, swap), "next": None if swap.then else alternates}
+
+
+def _roles(plan: Plan, sides: Sides) -> Mapping[str, Any]:
     return {
-        "active": {"name": pair.active, "groups": pair.active_groups},
-        "inactive": {"name": pair.inactive, "groups": pair.inactive_groups},
-        "companions": show_companions.values(plan),
+        "active": {"name": sides.active, "groups": sides.active_groups},
+        "inactive": {"name": sides.inactive, "groups": sides.inactive_groups},
         "wayBackAfterwards": {"modelLoads": plan.loads_afterwards},
     }
 

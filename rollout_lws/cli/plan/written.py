@@ -43,7 +43,8 @@ def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
     """Writes of a whole successful release from its beginning, without Events."""
     if d.paired:
         return (*_own(d), *_sides(d), *_weights(d))
-    return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
+    capacity = _swap(d) if found.strategy.swaps else _capacity(d, found)
+    return (*_own(d), *capacity, *_traffic(d, found), *_autoscalers(d))
 
 
 def _own(d: Draft) -> Iterator[Planned]:
@@ -52,7 +53,7 @@ def _own(d: Draft) -> Iterator[Planned]:
     yield Planned(rollouts(group), name, _PATCH, f"its status, and a finalizer until all is restored{seeded}")
     yield Planned(batch_releases(group), name, _MADE, "the record of the release; gone at its end")
     stable = d.status.stable.template_hash if d.status.stable else ""
-    new = "<hash>" if d.version.template_hash == stable else d.version.template_hash
+    new = "<hash>" if d.version.template_hash == stable and not d.pending else d.version.template_hash
     versions = {
         stable: "the version that runs, to be able to go back to it",
         new: "the new version, to be able to go back to it later",
@@ -79,6 +80,21 @@ def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
         yield Planned(PODS, "", ("patch", "delete"), f"{why}; old ones deleted where several are renewed at once")
     else:
         yield Planned(PODS, "", _PATCH, why)
+
+
+def _swap(d: Draft) -> Iterator[Planned]:
+    """What a release writes of two workloads that serve in turn, of which it has made one."""
+    resource, count = d.stable.workload.resource, d.replicas
+    if d.swapped:
+        yield Planned(
+            resource, d.other_name, _PATCH, f"its replicas, up to {count}; its hold, and the label of its role"
+        )
+        yield Planned(resource, d.name, ("patch", "delete"), "the labels of its role; gone at the end")
+    else:
+        yield Planned(resource, d.name, _PATCH, "its replicas, 0 at the end; its hold, and the label of its role")
+        made = f"up to {count} group{'s' if count != 1 else ''} of the new version, and the labels of its role; stays"
+        yield Planned(resource, d.other_name, ("create", "patch"), made)
+    yield Planned(PODS, "", _PATCH, "labels on leaders of the new version")
 
 
 def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:

@@ -34,6 +34,7 @@ from rollout_lws.cli.sides import (
     names_served,
     scales_sides,
     sides_of,
+    standing_in,
 )
 from rollout_lws.cli.status.gate import (
     Goal,
@@ -165,11 +166,15 @@ class Gate:
 
     def _is_replaced(self, rollout: Object, pinned: Pin) -> bool:
         """Whether the workloads of a side have another version than the pinned one, which was not released yet: the
-        status counts the generations of one of them only.
+        status counts the generations of one of them only. While another LWS stands in for the pinned one, whether that
+        was deleted and recreated, of which the status says nothing.
         """
-        if not pinned.is_joint or not not_seen(rollout, pinned) or have_turned(rollout):
+        stood_for = bool(standing_in(rollout))
+        if not (pinned.is_joint or stood_for) or not not_seen(rollout, pinned) or have_turned(rollout):
             return False
         workload, _, companions = self._workload(rollout)
+        if stood_for:
+            return bool(pinned.workload_uids) and workload["metadata"].get("uid") not in pinned.workload_uids
         own = workload["metadata"]["name"] == pinned.workload
         return own and side_hash(rollout, workload, companions) != pinned.template_hash
 

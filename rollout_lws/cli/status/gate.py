@@ -9,7 +9,15 @@ from types import MappingProxyType
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.releases import fetch_companions, side_hash
 from rollout_lws.cli.rollouts import condition, fetch_workload, message, summary
-from rollout_lws.cli.sides import edited, have_turned, is_incomplete, is_settled, serving_hash, sides_of
+from rollout_lws.cli.sides import (
+    edited,
+    have_turned,
+    is_incomplete,
+    is_settled,
+    serving_hash,
+    sides_of,
+    standing_in,
+)
 from rollout_lws.errors import UsageError
 from rollout_lws.targets.version import hashes_of
 
@@ -117,7 +125,8 @@ def _uid_in_care(rollout: Object) -> str:
 def is_recreated(rollout: Object, pinned: Pin) -> bool:
     """Whether the LWS of the status is a recreation of the pinned one, whose generations start over."""
     uid = _uid_in_care(rollout)
-    return bool(uid and pinned.workload_uids) and uid not in pinned.workload_uids
+    # That of an LWS which a release has made tells nothing of the user's.
+    return bool(uid and pinned.workload_uids) and uid not in pinned.workload_uids and not standing_in(rollout)
 
 
 def not_seen(rollout: Object, pinned: Pin) -> bool:
@@ -217,7 +226,7 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     if has_taken_over(rollout, pinned):
         return _undecided(name, rollout) if not_seen(rollout, pinned) else _taken_over(name, rollout, goal, pinned)
     # Until its clean-up is over the status is about the release that has changed the roles.
-    if have_turned(rollout):
+    if have_turned(rollout) and sides_of(rollout) is not None:
         return None
     if lacks_workloads(rollout, pinned):
         return _incomplete(name, rollout, goal)
@@ -238,7 +247,8 @@ def _ended(name: str, rollout: Object, goal: Goal) -> Verdict | None:
     status = rollout["status"]
     phase, stable = status.get("phase"), (status.get("stable") or {}).get("templateHash")
     if phase == "Healthy" and stable and stable == status.get("observedTemplateHash"):
-        return _healthy(name, goal)
+        # What serves has the version, and is to have its requests brought to the user's LWS.
+        return _healthy(name, goal) if not status.get("startRequested") else None
     return _aborted(name, goal) if phase == "Aborted" else None
 
 

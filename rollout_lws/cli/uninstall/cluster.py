@@ -11,7 +11,7 @@ from rollout_lws.cli.install.manifests import PRODUCT, SELECTOR
 from rollout_lws.cli.install.ownership import flags, is_ours
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME, rollouts_of
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Revisions, detachments, revision
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Revisions, detachments, left_standing_in, revision
 from rollout_lws.cli.uninstall.plan import Controller, Plan
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
@@ -53,15 +53,18 @@ def read(transport: Transport, group: str | None, namespace: str | None) -> Plan
     workloads = {_place(each): each for each in listed(transport, LEADER_WORKER_SETS)}
     seen = revisions(transport)
     leaving: list[Detachment] = []
+    notes: list[str] = []
     for each in served or _without_definitions(definitions, deployments, group):
         rollouts = listed(transport, rollouts_of(each)) if each in served else []
         leaving += detachments(each, rollouts, workloads, seen)
+        notes += left_standing_in(each, rollouts, workloads)
     return Plan(
         tuple(leaving),
         _controller(transport, deployments, namespace),
         _guarded(transport),
         our_groups(definitions),
         tuple(removal(transport, served)),
+        tuple(notes),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
-from rollout_lws.cli.sides import Sides, have_turned, scales_sides, sides_of
+from rollout_lws.cli.sides import Sides, have_turned, scales_sides, sides_of, swaps
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.objects.scaling import whole_number
@@ -60,9 +60,10 @@ class Roll:
 class Detachment:
     """One Rollout to delete, with its LWS; ``rollout`` is "" for an LWS that a deleted Rollout has left held.
 
-    ``workload`` is of a pair the active side, ``inactive`` the other one, and ``companions`` are those of both.
-    ``finalizer``: the Rollout needs a controller to go. ``outlook`` says what happens to the LWS before anything rolls.
-    ``rolls`` is empty when nothing starts to roll.
+    ``workload`` is of a pair the active side, ``inactive`` the other one, and ``companions`` are those of both. It is
+    the LWS that a release has made while that stands in for the user's, ``stood_for``; ``stays`` says whether the
+    Rollout waits until the requests are back there. ``finalizer``: the Rollout needs a controller to go. ``outlook``
+    says what happens to the LWS before anything rolls. ``rolls`` is empty when nothing starts to roll.
     """
 
     group: str
@@ -74,6 +75,8 @@ class Detachment:
     finalizer: bool = False
     outlook: str = ""
     rolls: tuple[Roll, ...] = ()
+    stood_for: str = ""
+    stays: bool = False
 
     @property
     def held(self) -> tuple[Detachment, ...]:
@@ -101,9 +104,29 @@ def detachments(
     orphans = (
         each
         for place, each in sorted(workloads.items())
-        if place not in sharing or _is_left(each, sharing[place], group)
+        if (place not in sharing or _is_left(each, sharing[place], group))
+        and not ((users := _stood_for(each, group)) and (place[0], users) in sharing)
     )
-    return (*found, *(made for each in orphans if (made := _orphan(group, each, revisions)) is not None))
+    swapped = {(place[0], users) for place, each in workloads.items() if (users := _stood_for(each, group))}
+    left = (_orphan(group, each, revisions, parked=_place(each) in swapped) for each in orphans)
+    return (*found, *(made for made in left if made is not None))
+
+
+def _stood_for(lws: Object, group: str) -> str:
+    """Name of the user's LWS that this one stands in for, which a release has made; "" of others."""
+    return str((lws["metadata"].get("labels") or {}).get(keys(group).stands_for) or "")
+
+
+def left_standing_in(group: str, rollouts: Iterable[Object], workloads: Mapping[Place, Object]) -> tuple[str, ...]:
+    """What to say of LWSs that stand in for a user's though the Rollout that has made them is gone: they stay."""
+    sharing = _sharing(rollouts)
+    every = ((place, each, _stood_for(each, group)) for place, each in sorted(workloads.items()))
+    return tuple(
+        f"leaderworkerset/{place[1]} in namespace {place[0]} serves in place of leaderworkerset/{users}, as a deleted"
+        " Rollout has left them: both stay as they are"
+        for place, each, users in every
+        if users and (place[0], users) not in sharing
+    )
 
 
 def _sharing(rollouts: Iterable[Object]) -> dict[Place, list[Object]]:
@@ -134,7 +157,8 @@ def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
         body.setdefault("spec", {})["replicas"] = lws.spec.replicas + lacking
     kept = (group.original, group.held, group.aborted, group.release_hold, group.replicas)
     marks = [mark for mark in kept if mark in lws.metadata.annotations]
-    role = [group.side] if group.side in lws.metadata.labels else []
+    # What stands in for another one has been left so on purpose.
+    role = [group.side] if group.side in lws.metadata.labels and group.stands_for not in lws.metadata.labels else []
     if not marks and not role:
         return None
     told = {"annotations": dict.fromkeys(marks), "labels": dict.fromkeys(role)}
@@ -188,12 +212,27 @@ def _detachment(group: str, rollout: Object, workloads: Mapping[Place, Object], 
     if sides is not None:
         there = (workloads.get((made.namespace, name)) for name in sides.members(sides.active))
         return _of_pair(made, rollout, sides, [each for each in there if each is not None], revisions)
+    own = keys(group)
+    stand_in = next(
+        (
+            each
+            for place, each in workloads.items()
+            if place[0] == made.namespace and _stood_for(each, group) == made.workload
+        ),
+        None,
+    )
+    if stand_in is not None:
+        as_is = (rollout["metadata"].get("annotations") or {}).get(own.leave_as_is) == "true"
+        return _of_swap(made, rollout, stand_in, lws, revisions, as_is=as_is)
     if lws is None:
         return replace(made, outlook=f"leaderworkerset/{made.workload} does not exist; nothing rolls")
     stable = status.get("stable") or {}
     # As the controller decides: it finishes a promotion, and rolls back every other release.
     goes_on = bool(releasing(rollout) and stable)
-    finished = goes_on and (status.get("finalising") or {}).get("reason") in _FINISHED_FIRST
+    ending = status.get("finalising") or {}
+    finished = goes_on and ending.get("reason") in _FINISHED_FIRST
+    # Where roles change instead of a promotion, the requests go back until they have changed.
+    finished = finished and not (swaps(rollout) and ending.get("task") == "Promote")
     wanted, running = revisions(lws)
     roll = pending_roll(
         lws,
@@ -255,13 +294,38 @@ def _of_pair(
     return replace(made, outlook="; ".join(said), rolls=tuple(rolls))
 
 
-def _orphan(group: str, lws: Object, revisions: Revisions) -> Detachment | None:
-    """An LWS without a Rollout; None when it is not held, or is a canary, which a controller deletes."""
+def _of_swap(
+    made: Detachment, rollout: Object, stand_in: Object, lws: Object | None, revisions: Revisions, *, as_is: bool
+) -> Detachment:
+    """A Rollout whose release has left the requests with the LWS that it has made."""
+    name, users = stand_in["metadata"]["name"], made.workload
+    runs = str(((rollout.get("status") or {}).get("stable") or {}).get("templateHash") or "")
+    wanted, running = revisions(stand_in)
+    roll = pending_roll(stand_in, made.group, runs=runs, wanted=wanted, running=running)
+    parked = "does not exist" if lws is None else f"has {_counted(int(lws['spec'].get('replicas', 1)))}"
+    said = [f"leaderworkerset/{name} serves in its place, and leaderworkerset/{users} {parked}"]
+    said += ["both stay as they are, and the manifest of that one starts nothing"] if as_is else []
+    said += [] if roll is not None else ["nothing rolls"]
+    return replace(
+        made,
+        workload=name,
+        stood_for=users,
+        outlook="; ".join(said),
+        rolls=(roll,) if roll is not None else (),
+        stays=not as_is,
+    )
+
+
+def _orphan(group: str, lws: Object, revisions: Revisions, *, parked: bool = False) -> Detachment | None:
+    """An LWS without a Rollout; None when it is not held, or is a canary, which a controller deletes. ``parked``:
+    another LWS, which a release has made, stands in for it, so that its label stays.
+    """
     own, meta = keys(group), lws["metadata"]
     marks = meta.get("annotations") or {}
     labels = meta.get("labels") or {}
     held = own.original in marks or own.held in marks or own.replicas in marks
-    if own.canary_leader_worker_set in labels or not (held or own.side in labels):
+    labelled = own.side in labels and not parked and own.stands_for not in labels
+    if own.canary_leader_worker_set in labels or not (held or labelled):
         return None
     wanted, running = revisions(lws)
     roll = pending_roll(lws, group, wanted=wanted, running=running)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rollout_lws.api.resources import keys
 from rollout_lws.cli.install.inventory import starting
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
@@ -32,7 +33,7 @@ class Controller:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """``guarded``: the API server rejects edits while no controller answers. ``groups`` are the API groups that the
-    cluster serves for us. ``commands`` delete the installation.
+    cluster serves for us. ``commands`` delete the installation. ``notes`` are sentences about what stays.
     """
 
     detachments: tuple[Detachment, ...]
@@ -40,6 +41,7 @@ class Plan:
     guarded: bool = False
     groups: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def refusal(plan: Plan) -> str:
@@ -69,6 +71,15 @@ def refusal(plan: Plan) -> str:
             f" {' and '.join(at.watched)} only: `rollout-lws install` with --watch-namespace {unseen[0].namespace}"
             " besides the others, then this command again"
         )
+    staying = next((each for each in bound if each.stays), None)
+    if staying is not None:
+        place, mark = f"{staying.rollout} -n {staying.namespace}", keys(staying.group).leave_as_is
+        return (
+            f"{title(staying)} stays while leaderworkerset/{staying.workload} serves in place of"
+            f" leaderworkerset/{staying.stood_for}: to have the requests brought there first, which loads its groups:"
+            f" rollout-lws home {place}; to leave both as they are: kubectl annotate rollouts.{staying.group} {place}"
+            f" {mark}=true"
+        )
     return ""
 
 
@@ -82,6 +93,7 @@ def running(plan: Plan) -> str:
 
 def lines(plan: Plan) -> Iterator[str]:
     """The plan as text, without the commands."""
+    yield from plan.notes
     if plan.detachments:
         yield "These let go of their LeaderWorkerSets, one after the other:"
     for each in plan.detachments:
@@ -118,7 +130,7 @@ def rolling(roll: Roll) -> str:
 
 def keeping(each: Detachment) -> str:
     """What prevents a roll: of a pair only its owner edits templates."""
-    if each.inactive:
+    if each.inactive or each.stood_for:
         names = [roll.companion or each.workload for roll in each.rolls] or [each.workload]
         return f"{PUT_BACK} into {' and '.join(f'leaderworkerset/{name}' for name in names)}"
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"

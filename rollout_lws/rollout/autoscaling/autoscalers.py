@@ -97,7 +97,7 @@ def expect_leftovers(d: Draft) -> Draft:
 
 def follow(d: Draft) -> Draft:
     """Holds autoscalers during a release at the current number of groups; restores them if none is on or pending."""
-    if d.paired:
+    if d.paired or (d.scales_sides and d.status.phase == Phase.PROGRESSING):
         return d
     if d.status.phase != Phase.PROGRESSING:
         # No group must be removed between two consecutive releases either.

@@ -35,7 +35,6 @@ from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.rollout.write_conflicts import UNKNOWN_WRITER
 from rollout_lws.workload.applied import owns_replicas
-from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups
 
 #: Seconds after which a number that does not stay is written again, doubled each time up to the longest.
@@ -160,9 +159,8 @@ def selector(d: Draft) -> str:
     """Label selector of the pods that take requests, of both versions: an autoscaler that divides the load of all of
     them by what one may have gets the number of groups that the load needs, however it is shared.
     """
-    labels, workload = d.labels, d.stable.workload
-    both = (d.other_name, d.name) if d.paired else (canary_name(workload), workload.metadata.name)
-    names = f"{labels.workload} in ({','.join(both)})"
+    labels = d.labels
+    names = f"{labels.workload} in ({d.other_name},{d.name})"
     return names if labels.leader is None else f"{labels.leaders},{names}"
 
 
@@ -260,7 +258,7 @@ def _waiting(d: Draft, before: ScalingRecord, wanted: int, standing: int) -> Wai
         return None
     if wanted == 0 and d.own_pending:
         return WaitingReplicas(replicas=wanted, waits_for=ScalingWait.NOTHING_PENDING)
-    if wanted == 0 and d.paired and d.status.phase == Phase.PROGRESSING:
+    if wanted == 0 and d.scales_sides and d.status.phase == Phase.PROGRESSING:
         # Requests move to groups of the other side, which are as many.
         return WaitingReplicas(replicas=wanted, waits_for=ScalingWait.RELEASE_END)
     takes = wanted < max(standing, _live(d))

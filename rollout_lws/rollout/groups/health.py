@@ -51,7 +51,7 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
         return _troubles(d, d.o.stable, stable.revision)
     if d.o.companions and d.home is not None:
         return _of_all(d, d.home, d.new_revision, (each.canary for each in d.o.companions))
-    if d.status.finalising is not None and not d.paired and d.o.stable is not None and stable is not None:
+    if d.status.finalising is not None and not d.capacity.swaps and d.o.stable is not None and stable is not None:
         found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
         if found or not promotes or not d.capacity.full_set:
             return found

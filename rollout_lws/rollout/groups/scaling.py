@@ -39,7 +39,7 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
     reaches those that are about to go. ``waits``: why no further group may be updated in place, "" if one may.
     """
     record = d.o.batch_release
-    if record is None and not (d.paired and isinstance(d.state, Promoting | RollingBack)):
+    if record is None and not (d.beside_users and isinstance(d.state, Promoting | RollingBack)):
         # This pass creates the BatchRelease first.
         return CapacityResult()
     # Kueue's earlier evictions must be known first, or they would count against the new version.
@@ -72,7 +72,7 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
 def _place(d: Draft, canary: Facts | None) -> dict[str, Any]:
     """What ``Scaling`` has to know of the LWS in which groups of the new version come."""
     empty = canary is not None and is_empty(canary)
-    held = hold(canary.workload, d.keys, d.uid, counted=True) if canary is not None and d.paired else None
+    held = hold(canary.workload, d.keys, d.uid, counted=True) if canary is not None and d.beside_users else None
     return {"empty": empty, "hold": held}
 
 

@@ -21,7 +21,7 @@ from rollout_lws.workload.trouble import LOADING, troubles
 
 def goes_back(d: Draft) -> bool:
     """True if the active side has to get groups back before it can have all requests."""
-    if not d.scales_sides or d.o.stable is None:
+    if not (d.paired and d.scales_sides) or d.o.stable is None:
         return False
     # Of a release whose plan shifts no more the number may be there again, and its groups load.
     return d.capacity.shifts or d.keys.replicas in d.o.stable.workload.metadata.annotations

@@ -131,7 +131,7 @@ def _in_steps(d: Draft) -> bool:
 
 def _is_not_held(d: Draft) -> bool:
     """True if groups of the release may roll by themselves; a pair's release goes on in the other workload."""
-    return d.hold is HoldState.RELEASED and not d.paired
+    return d.hold is HoldState.RELEASED and not d.beside_users
 
 
 def _approve(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
@@ -201,7 +201,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         return d.persist_first(), Handled.DONE
     if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):
         return d, Refused("the release is going back already")
-    if d.replicas == 0 and not d.paired:
+    if d.replicas == 0 and not d.beside_users:
         return d, Refused(f"the {d.kind} has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
     if _is_not_held(d):
         return d, _rolls_by_itself(d)
@@ -231,19 +231,20 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
 def _wanted_again(d: Draft) -> Draft:
     """Has the version of the template released, whatever came of it before."""
     d = d.set(aborted=None, phase=Phase.HEALTHY)
-    return request_start(d) if d.paired else d
+    return request_start(d) if d.beside_users else d
 
 
 def _start(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
-    if not d.paired:
+    if not d.beside_users:
         return d, Refused(
-            "a release starts when another template is applied; only that of a pair is started by request"
+            "a release starts when another template is applied; only that of a pair is started by request, or one that"
+            " brings the requests home after a swap"
         )
     if d.status.phase == Phase.PROGRESSING:
         return d, Refused("a release is on already")
     if d.o.canary is None:
-        return d, Refused("the other workload of the pair does not exist: create it")
-    if d.asks_for_stable:
+        return d, Refused(f"{d.kind} {d.other_name} does not exist: create it")
+    if d.asks_for_stable and d.paired:
         return d, Refused(f"{d.edited.name} has the version that {d.name} runs: apply another one to it")
     return _wanted_again(d), Handled.DONE
 

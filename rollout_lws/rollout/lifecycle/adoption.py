@@ -21,7 +21,6 @@ from rollout_lws.api import (
     rollouts,
 )
 from rollout_lws.capacity.batch_release import dismiss
-from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
@@ -31,6 +30,7 @@ from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.preflight import invalid_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
+from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import orphaned_annotations, route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
@@ -100,7 +100,7 @@ def running_version(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:
     """The version that all groups of the stable LWS run, and its revision; None, with a verdict, if they run several,
     or that is not known yet.
     """
-    return _running(d, d.stable, d.stable.workload.version if d.paired else d.version)
+    return _running(d, d.stable, d.stable.workload.version if d.beside_users else d.version)
 
 
 def running_together(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:
@@ -171,7 +171,8 @@ def _replaced(d: Draft) -> Draft:
     that takes, this gives a verdict.
     """
     left = d.status.traffic is not None or d.o.marked.any_own
-    if d.o.canary is None and d.o.batch_release is None and not left:
+    parked = d.swapped and d.o.canary is not None and is_empty(d.o.canary)
+    if (d.o.canary is None or parked) and d.o.batch_release is None and not left:
         return d
     serving = any(group.ready(d.now) for group in groups(d.stable))
     # A group that has just become ready serves too; minReadySeconds only delays its being counted.
@@ -195,11 +196,11 @@ def _replaced(d: Draft) -> Draft:
     d, emptied = route.withdraw(d)
     if not emptied.done:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
-    result, restored = remove(d.o.canary, d.keys), Routed(False)
-    d = d.take(result)
-    if result.done:
+    d, gone = swapping.clear(d)
+    restored = gone if not gone.done else Routed(False)
+    if gone.done:
         d, restored = selector_pinning.restore(d)
-    if result.done and d.o.batch_release is not None:
+    if gone.done and d.o.batch_release is not None:
         d = d.write(dismiss(d.o.batch_release, d.keys))
     if restored.done and d.o.batch_release is None:
         return d.set(traffic=None, flaps=None)

@@ -17,11 +17,12 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.scaling import partition_update
-from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, native_rollout, parking
+from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, hold_enforcement, native_rollout, parking
 from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.lifecycle.shifting import halt
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
@@ -46,7 +47,7 @@ def leave(d: Draft, ending: Ending) -> Draft:
     if known and d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
         d = d if d.paired else native_rollout.record_what_runs(d)
         # A pair's sides both stand, so that it goes back at once, even while it hands over.
-        hands_over = d.paired and isinstance(d.state, Promoting) and not handing_over.have_turned(d)
+        hands_over = d.capacity.swaps and isinstance(d.state, Promoting) and not handing_over.have_turned(d)
         if isinstance(d.state, InSteps) or hands_over:
             d = begin_rollback(d, ending, "the Rollout is leaving")
         elif d.state == CleaningUp(Ending.CONTINUOUS):
@@ -77,6 +78,8 @@ def leave(d: Draft, ending: Ending) -> Draft:
         if result.done and d.o.batch_release is not None:
             d = d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, result.message or "removing the BatchRelease")
+    if d.swapped and not swapping.leaves_as_is(d):
+        return _stays(d, ending)
     decided = d.paired and d.o.stable is not None and not d.o.undecided
     if decided and sides.is_on_record(d):
         # The entry that tells which side is active goes: until then the weights say so.
@@ -96,9 +99,16 @@ def leave(d: Draft, ending: Ending) -> Draft:
     return _gone(d, ending)
 
 
+def _stays(d: Draft, ending: Ending) -> Draft:
+    """Keeps a Rollout whose workloads have changed roles: its manifests alone do not say which of them serves."""
+    d = actions.act(hold_enforcement.keep_hold(d))
+    d = d.set(phase=Phase.TERMINATING if ending is Ending.DELETED else Phase.DISABLING)
+    return swapping.stays_away(d)
+
+
 def _waits_in_vain(d: Draft) -> bool:
     """True if the rest of the release waits for groups that will hardly become ready."""
-    if d.paired:
+    if d.capacity.swaps:
         return False
     if d.o.canary is not None and partition_update(d).beside:
         # The canary's groups serve instead of those that are not ready, and detaching would delete them.
@@ -168,7 +178,11 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
         d = d.event(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
-    if body is not None and d.keys.side in lws.metadata.labels:
+    if body is not None and d.swapped and facts is d.o.stable:
+        # A person who deletes it later has no controller that waits for its requests.
+        kept = [each for each in lws.metadata.finalizers if each != d.keys.canary_finalizer]
+        body["metadata"]["finalizers"] = kept or None
+    if body is not None and d.keys.side in lws.metadata.labels and not d.swapped:
         body["metadata"]["labels"] = {d.keys.side: None}
     if body is not None and d.keys.replicas in lws.metadata.annotations:
         body["metadata"]["annotations"][d.keys.replicas] = None
@@ -184,7 +198,7 @@ def _unlabel(d: Draft, facts: Facts) -> Draft:
     """Takes the label of a side that is not held."""
     meta = facts.workload.metadata
     marks = {
-        "labels": {key: None for key in (d.keys.side,) if key in meta.labels},
+        "labels": {key: None for key in (d.keys.side,) if key in meta.labels and not d.swapped},
         "annotations": {key: None for key in (d.keys.replicas,) if key in meta.annotations},
     }
     if not any(marks.values()):

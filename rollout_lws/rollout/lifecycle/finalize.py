@@ -10,7 +10,6 @@ from typing import assert_never
 
 from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
-from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups import volume_claims
@@ -23,6 +22,7 @@ from rollout_lws.rollout.lifecycle.rollback import roll_back
 from rollout_lws.rollout.lifecycle.shifting import fill, go_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
+from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, task_of
@@ -38,7 +38,8 @@ def run(d: Draft) -> Draft:
     while not d.concluded:
         match d.state:
             case Promoting():
-                d = handing_over.hand_over(d) if d.paired else promote(d)
+                hands_over = d.capacity.swaps or handing_over.have_turned(d)
+                d = handing_over.hand_over(d) if hands_over else promote(d)
             case RollingBack() as state:
                 d = _on_record(d, state)
                 d = go_back(d, state) if d.paired else roll_back(d, state)
@@ -118,8 +119,7 @@ def _without_groups(d: Draft) -> tuple[Draft, Routed]:
         if parked.done and d.capacity.shifts:
             d, parked = fill(d)
         return d, replace(parked, done=parked.done or parked.refused)
-    result = remove(d.made, d.keys)
-    return d.take(result), Routed(result.done, result.message)
+    return swapping.clear(d)
 
 
 def _restored(d: Draft) -> tuple[Draft, Routed]:

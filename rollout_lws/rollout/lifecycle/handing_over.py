@@ -1,6 +1,7 @@
-"""The end of a pair's release: all requests go to the new side, the other one drains, and the roles change.
+"""The end of a release whose workloads change roles: all requests go to the new side, the other one drains.
 
-The roles change in one write, on the route. Until then the release can go back; after it ``status.stable`` follows.
+The roles change in one write: of a pair on the route, of a swap on the workload that a release has made. Until then the
+release can go back; after it ``status.stable`` follows.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, tu
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.lifecycle.shifting import halt, shift
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
-from rollout_lws.rollout.routing import route, sides
+from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.routing import route, sides, traffic_shift
 from rollout_lws.rollout.routing.drains import Leaving, drained
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import groups_for_all, weight_of
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.revisions import target_revision
+from rollout_lws.workload.revisions import current_revision, observed, target_revision
 
 
 def is_known(d: Draft) -> bool:
@@ -47,7 +49,7 @@ def is_known(d: Draft) -> bool:
 def have_turned(d: Draft) -> bool:
     """True if the roles have changed, and the status does not say so yet."""
     stable, other = d.status.stable, d.o.canary
-    return (
+    return swapping.have_turned(d) or (
         d.paired
         and isinstance(d.state, Promoting)
         and stable is not None
@@ -59,7 +61,7 @@ def have_turned(d: Draft) -> bool:
 
 def no_release(d: Draft) -> str:
     """Why a pair's release cannot go on; "" if it can."""
-    if not d.paired:
+    if not d.beside_users:
         return ""
     lacks = missing_from_inactive(d)
     if lacks:
@@ -95,19 +97,24 @@ def hand_over(d: Draft) -> Draft:
         d, routed = route.route(d, len(d.strategy.steps))
     if d.paused:
         return actions.stays_paused(d, f"{d.name} hands over")
-    if not routed.done:
+    if not d.paired:
+        # The user's Service leads to one side, too.
+        d, routed = traffic_shift.for_promotion(d)
+    if not routed.done and not routed.timed:
         return _not_routed(d, routed.message)
-    record = d.status.traffic
-    since = (record.since if record is not None else None) or d.now
-    d, waited = drained(d, since, Leaving(f"groups of {d.name}", d.stable, groups(d.stable)))
-    if not waited.done:
-        d = d.wake(waited.until)
-        return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, waited.message)
-    if not sides.is_ready_to_turn(d):
-        return _not_routed(d, f"{d.edited.name} has to have all requests, and a ready group")
-    return sides.turn(d).reconciling(
-        Reason.PROMOTING, SummaryState.PROMOTING, f"{d.edited.name} becomes the active side"
-    )
+    if d.paired:
+        record = d.status.traffic
+        since = (record.since if record is not None else None) or d.now
+        d, routed = drained(d, since, Leaving(f"groups of {d.name}", d.stable, groups(d.stable)))
+    if not routed.done:
+        d = d.wake(routed.until)
+        return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
+    ready = sides.is_ready_to_turn(d) if d.paired else d.canary_ready > 0
+    if not ready:
+        return _not_routed(d, f"{d.new_name} has to have all requests, and a ready group")
+    told = f"{d.new_name} becomes the active side"
+    d = sides.turn(d) if d.paired else swapping.turn(d)
+    return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +185,33 @@ def _loads(d: Draft, message: str) -> Draft:
 
 
 def _became_stable(d: Draft) -> Draft:
-    """Records the side that is active by now."""
-    workload, revision = d.stable.workload, target_revision(d.stable)
-    before = d.status.stable
-    record = StableRecord(
-        template_hash=d.own_version.template_hash,
-        revision=revision,
-        workload_uid=workload.metadata.uid,
+    """Records the side that is active by now, with the version that was released: another one applied since is held."""
+    return _of_pair(d) if d.paired else _of_swap(d)
+
+
+def _released(d: Draft) -> StableRecord:
+    """The version that was released, which the active side runs."""
+    own, version = d.own_version.template_hash, d.status.observed_template_hash
+    runs_own = observed(d.stable) and current_revision(d.stable) == target_revision(d.stable)
+    same = version in (None, own) or runs_own
+    return StableRecord(
+        template_hash=own if same else version or own,
+        revision=target_revision(d.stable) if same else d.sub.new_revision,
+        workload_uid=d.stable.workload.metadata.uid,
     )
+
+
+def _of_swap(d: Draft) -> Draft:
+    record = _released(d)
+    revision = record.revision
+    d = d.set(stable=record)
+    d = d.set_sub(new_revision=revision, stable_revision=revision).enter(CleaningUp(Ending.SUCCESS))
+    return d.event(EventReason.PROMOTED, f"{d.called} at revision {revision} has all requests")
+
+
+def _of_pair(d: Draft) -> Draft:
+    before, record = d.status.stable, _released(d)
+    revision = record.revision
     # A version that was applied to the other side meanwhile is not on record, so that its release begins; unless it
     # was held there, and told so.
     inactive = before.template_hash if before is not None else None
@@ -194,6 +220,7 @@ def _became_stable(d: Draft) -> Draft:
     d = d.set(stable=record, active=d.name, inactive_hash=inactive)
     # What is applied to it meanwhile may have come to some of its workloads only.
     d = record_complete(d, before.template_hash) if before is not None else d
-    d = store_version(d, d.own_version, revision)
+    if record.template_hash == d.own_version.template_hash:
+        d = store_version(d, d.own_version, revision)
     d = d.set_sub(new_revision=revision, stable_revision=revision).enter(CleaningUp(Ending.SUCCESS))
     return d.event(EventReason.PROMOTED, f"{d.called} at revision {revision} has all requests and is the active side")

@@ -168,7 +168,7 @@ def has_windows(d: Draft) -> bool:
     """True if a promotion, its rollback or (with one LWS) a step opens and closes partition windows."""
     match d.state:
         case Promoting() | RollingBack():
-            return not d.paired
+            return not d.capacity.swaps
         case InSteps():
             return d.capacity.steps_open_windows
         case Idle() | CleaningUp() | Detaching():

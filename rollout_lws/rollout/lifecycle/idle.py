@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.api.base import with_fields
+from rollout_lws.capacity.table import recorded
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.companions import inactive_workloads, record_complete
 from rollout_lws.rollout.decision import Refusal
@@ -12,16 +13,20 @@ from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_lws
 from rollout_lws.rollout.preflight import cannot_release, invalid_spec, refused_by_spec
-from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
+from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
+from rollout_lws.rollout.routing.unmanaged_backends import of_one_workload
+from rollout_lws.rollout.state import CleaningUp
 from rollout_lws.rollout.step_plan import plan_hash
+from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.revisions import is_empty, observed, target_revision
 
 
 def settle(d: Draft) -> Draft:
-    """Judges an LWS at rest; gives a verdict unless it has just started a release."""
+    """Judges an LWS at rest; gives a verdict unless it has just started a release, or ends one that is not recorded."""
     stable = d.status.stable
     if stable is None:
         raise LookupError("a workload at rest has been adopted")
@@ -43,22 +48,33 @@ def settle(d: Draft) -> Draft:
     if not restored.done:
         message = f"restoring what a release had changed: {restored.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, message)
+    cleared = DONE
+    if d.swapped:
+        d = _wants_home(d)
+        begun = d.o.marked.any_own or d.o.batch_release is not None
+        if begun and not d.pending:
+            # The same, and the user's workload may have requests.
+            return d.set(phase=Phase.PROGRESSING).enter(CleaningUp(Ending.ROLLBACK))
+        d, cleared = (d, DONE) if begun else swapping.clear(d, told=True)
     refusal = invalid_spec(d)
     if refusal and not d.pending:
         return d.refuse(refusal)
-    refusal = refused_by_spec(d) if d.pending and d.replicas else None
+    if d.swapped and d.o.canary is None:
+        return swapping.users_missing(d)
+    refusal = refused_by_spec(d) if d.pending and d.replicas and not d.beside_users else None
     if refusal:
         # LWS cannot even act on some of these, so waiting for it would hide the refusal.
         return refuse(d, refusal)
-    if not observed(d.stable):
+    waited = next((each for each in _awaited(d) if not observed(each)), None)
+    if waited is not None:
         aborted = d.status.aborted
         if d.status.phase == Phase.ABORTED and aborted and aborted.template_hash == d.version.template_hash:
             # Something else in the LWS has changed, for example its strategy when the release ended.
             return stays_aborted(d)
-        return waits_for_lws(d, SummaryState.PREPARING)
+        return waits_for_lws(d, SummaryState.PREPARING, waited)
     if d.asks_for_stable:
         return _nothing_pending(d, stable)
-    if target_revision(d.stable) == stable.revision:
+    if target_revision(d.stable) == stable.revision and not d.swapped:
         # Another spelling of the same version (1000m and 1): LWS keeps the revision, so nothing is released.
         d = record_stable(d, d.version, stable.revision, "the same revision for another template")
         return _nothing_pending(d, stable)
@@ -69,6 +85,8 @@ def settle(d: Draft) -> Draft:
     refusal = cannot_release(d)
     if refusal:
         return refuse(d, refusal)
+    if not cleared.done:
+        return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, cleared.message)
     facts = d.o.routing
     if facts is not None and facts.waits:
         d = d.brief_until(applied_lately(d) if not facts.trouble else None)
@@ -88,7 +106,9 @@ def _is_aborted(d: Draft) -> bool:
     aborted = d.status.aborted
     if aborted is None:
         return False
-    return aborted.template_hash == d.version.template_hash or aborted.revision == target_revision(d.stable)
+    if d.swapped and d.status.start_requested:
+        return False
+    return aborted.template_hash == d.version.template_hash or aborted.revision == target_revision(d.edited)
 
 
 def _known_as_aborted(d: Draft) -> Draft:
@@ -123,7 +143,8 @@ def refuse(d: Draft, refusal: Refusal) -> Draft:
 
 
 def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
-    if target_revision(d.stable) != stable.revision and d.status.observed_workload_generation != _generation(d):
+    seen = d.swapped or d.status.observed_workload_generation == _generation(d)
+    if target_revision(d.stable) != stable.revision and not seen:
         d = d.confirm_leader_set("the revision that stable is said to have now")
         d = d.event(
             EventReason.REVISION_RENAMED,
@@ -134,7 +155,19 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
     d = d.set(phase=Phase.HEALTHY)
     d = d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
     d = drop_surplus(d)
-    return rests(d)
+    return rests(d).adding(_unreached(d))
+
+
+def _unreached(d: Draft) -> str:
+    """Which Services lead to no group, as they select those of the parked LWS by its name; "" if none does."""
+    found = [f"{resource.kind} {name}" for resource, name in of_one_workload(d, d.other_name)] if d.swapped else []
+    if not found:
+        return ""
+    named = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+    return (
+        f"{named} selects groups of {d.other_name}, which has none while {d.name} serves: select them by labels of the"
+        " template"
+    )
 
 
 def rests(d: Draft) -> Draft:
@@ -157,11 +190,27 @@ def _at_zero(d: Draft) -> Draft:
         )
     if not is_empty(d.stable):
         return waits_for_empty(d, SummaryState.PREPARING)
+    if d.swapped:
+        told = f"{d.edited.name} becomes the active side: neither has groups"
+        return swapping.turn(d).reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
     revision = target_revision(d.stable)
     d = record_stable(d, d.version, revision)
     d = d.set_sub(stable_revision=revision, new_revision=revision)
     d = d.event(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: Target has no groups to release")
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+
+
+def _awaited(d: Draft) -> tuple[Facts, ...]:
+    """The workloads on which their controller has to have acted; it acts on none that is being deleted."""
+    return tuple(each for each in (d.stable, d.edited) if not (d.swapped and each.workload.metadata.terminating))
+
+
+def _wants_home(d: Draft) -> Draft:
+    """Has the user's workload get the requests back before one that a release has made is gone, if that is deleted."""
+    if not d.stable.workload.metadata.terminating or d.o.canary is None or d.status.start_requested:
+        return d
+    note = f"{d.called} is being deleted: its requests go to {d.edited.called} first"
+    return d.set(start_requested=True).event(EventReason.RELEASE_STARTED, note, warning=True)
 
 
 def judged(d: Draft) -> Draft:
@@ -185,13 +234,13 @@ def start(d: Draft) -> Draft:
         "",
         d.version.template_hash,
     )
-    for facts in inactive_workloads(d) if d.paired else (d.stable,):
+    for facts in inactive_workloads(d) if d.beside_users else (d.stable,):
         d = d.confirm_leader_set("the revision that is released", facts)
     d = record_complete(store_version(d, d.version, revision)).set(arriving=None)
     d = judged(d)
     d = d.set(
         phase=Phase.PROGRESSING,
-        capacity=d.strategy.made_by,
+        capacity=recorded(d.strategy, swapped=d.swapped),
         step=StepRecord(started_at=d.now),
         gates=(),
         release_gates=(),

@@ -6,7 +6,6 @@ The active one has its label before the other one loses its groups, and these go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from rollout_lws.api import HoldConflict, Phase
@@ -21,6 +20,7 @@ from rollout_lws.rollout.history import record_stable
 from rollout_lws.rollout.lifecycle import hold_enforcement, native_rollout
 from rollout_lws.rollout.observation import Companion
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.roles.writes import label, patch, scaled_to_zero
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.group_drains import put_back_all
 from rollout_lws.rollout.routing.route_result import DONE, Routed
@@ -45,7 +45,7 @@ def hold_sides(d: Draft) -> Draft:
     for facts in inactive_workloads(d) if ends else ():
         body = hold(facts.workload, d.keys, d.uid, counted=True) if facts.workload.replicas else None
         if body is not None:
-            d = d.write((_patch(facts, body, "nothing starts until its requests have ended"),))
+            d = d.write((patch(facts, body, "nothing starts until its requests have ended"),))
     return d
 
 
@@ -59,7 +59,7 @@ def _keep_companion(d: Draft, companion: Companion) -> Draft:
     lws = facts.workload
     if lws.metadata.annotations.get(d.keys.release_hold) == "true":
         body = give_back(lws, d.keys)
-        return d.write((_patch(facts, body, "hold released"),)) if body is not None else d
+        return d.write((patch(facts, body, "hold released"),)) if body is not None else d
     body = hold(lws, d.keys, d.uid, counted=True)
     if body is None:
         return _keep_number(d, companion, facts)
@@ -67,7 +67,7 @@ def _keep_companion(d: Draft, companion: Companion) -> Draft:
         d = _file_reset(d, facts)
         if write_conflicts.is_left(_resets(d, facts)):
             return d.wake(_tried_again_at(d, facts))
-    return d.write((_patch(facts, body, "a companion of a pair is in care"),))
+    return d.write((patch(facts, body, "a companion of a pair is in care"),))
 
 
 def _file_reset(d: Draft, facts: Facts) -> Draft:
@@ -153,7 +153,7 @@ def _keep_number(d: Draft, companion: Companion, facts: Facts) -> Draft:
 
 def put_back(d: Draft) -> Draft:
     """Gives groups that a release has taken out of their Service their label again, once none takes any."""
-    return put_back_all(d) if d.scales_sides and not d.shifts else d
+    return put_back_all(d) if d.paired and d.scales_sides and not d.shifts else d
 
 
 def follow_held(d: Draft) -> Draft:
@@ -177,7 +177,7 @@ def follow_held(d: Draft) -> Draft:
 def goes_without_serving(d: Draft) -> bool:
     """True if the active side is being deleted, and no group of it is ready any more."""
     facts = d.o.stable
-    if not d.scales_sides or facts is None or not facts.workload.metadata.terminating:
+    if not (d.paired and d.scales_sides) or facts is None or not facts.workload.metadata.terminating:
         return False
     return not any(group.ready(d.now) for group in groups(facts))
 
@@ -201,17 +201,17 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
     """
     if not d.scales_sides:
         return d, DONE
-    d, labelled = _label(d, active_workloads(d), ACTIVE)
+    d, labelled = label(d, active_workloads(d), ACTIVE)
     d = _forget_number(d)
     others = inactive_workloads(d)
     if not labelled.done:
         return d, labelled
     standing = [each for each in others if each.workload.replicas]
     if not standing:
-        return _label(d, others, PARKED)
+        return label(d, others, PARKED)
     called = " and ".join(each.called for each in standing)
     if d.o.rollout.spec.replicas == 0 == d.stable.workload.replicas:
-        return _scaled_to_zero(d, standing, f"the Rollout is scaled to 0, and {called} with it")
+        return scaled_to_zero(d, standing, f"the Rollout is scaled to 0, and {called} with it")
     if sides.only_new_serves(d):
         why = f"no group of {d.name} is ready, so that {called} keeps its groups"
         return d, Routed(False, why, refused=True)
@@ -226,16 +226,7 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
         if not ends and each.workload.metadata.labels.get(d.keys.side) == PARKED:
             note = f"{each.called} had {each.workload.replicas} groups without a release: it was scaled to 0"
             d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
-    return _scaled_to_zero(d, standing, f"{d.name} has all requests, and {called} is scaled to 0")
-
-
-def _scaled_to_zero(d: Draft, standing: Iterable[Facts], told: str) -> tuple[Draft, Routed]:
-    for facts in standing:
-        metadata: dict[str, object] = {"labels": {d.keys.side: PARKED}}
-        if d.keys.replicas in facts.workload.metadata.annotations:
-            metadata["annotations"] = {d.keys.replicas: None}
-        d = d.write((_patch(facts, {"metadata": metadata, "spec": {"replicas": 0}}, told),))
-    return d, Routed(False, told)
+    return scaled_to_zero(d, standing, f"{d.name} has all requests, and {called} is scaled to 0")
 
 
 def _forget_number(d: Draft) -> Draft:
@@ -244,16 +235,4 @@ def _forget_number(d: Draft) -> Draft:
     if d.keys.replicas not in workload.metadata.annotations or workload.replicas < d.replicas:
         return d
     body = {"metadata": {"annotations": {d.keys.replicas: None}}}
-    return d.write((_patch(d.stable, body, "it has all of its groups again"),))
-
-
-def _label(d: Draft, workloads: Iterable[Facts], role: str) -> tuple[Draft, Routed]:
-    other = [each for each in workloads if each.workload.metadata.labels.get(d.keys.side) != role]
-    body = {"metadata": {"labels": {d.keys.side: role}}}
-    d = d.write(_patch(each, body, f"it is of the {role} side of a pair") for each in other)
-    return d, DONE if not other else Routed(False)
-
-
-def _patch(facts: Facts, body: Mapping[str, object], reason: str) -> Patch:
-    workload, meta = facts.workload, facts.workload.metadata
-    return Patch(workload.resource, meta.namespace, meta.name, body, reason, meta.resource_version)
+    return d.write((patch(d.stable, body, "it has all of its groups again"),))

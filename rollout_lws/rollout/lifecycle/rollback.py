@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import FinalisingStep, Phase, SummaryState
+from rollout_lws.api.base import with_fields
 from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
@@ -36,6 +37,9 @@ def record_ending(d: Draft, ending: Ending, why: str) -> Draft:
     d = d.set(restarts=())
     d = forgive(d)
     if ending is Ending.CONTINUOUS:
+        known = d.status.complete
+        # Templates may come after the rollout-id that they belong to: it starts a release once more.
+        d = d.set(complete=with_fields(known, release_id=None) if known is not None else None)
         d = d.event(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
     else:
         d = d.event(EventReason.ROLLING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)

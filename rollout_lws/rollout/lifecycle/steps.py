@@ -50,7 +50,7 @@ def run(d: Draft) -> Draft:
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, "stable's template was restored"))
     if d.version.template_hash != d.status.observed_template_hash:
         return finalize.run(begin_rollback(d, Ending.CONTINUOUS, "another version was applied"))
-    ended = None if d.paired else _over(d)
+    ended = None if d.beside_users else _over(d)
     if ended is not None:
         return ended
     d = _follow_release(d)
@@ -117,7 +117,7 @@ def _without_record(d: Draft, record: BatchRelease) -> Draft:
     """Deleting the BatchRelease deletes its canary LWS too; the controller recreates both. Groups in the stable LWS
     stay.
     """
-    if not (d.capacity.one_workload or d.paired):
+    if not (d.capacity.one_workload or d.beside_users):
         d, withdrawn = route.withdraw(d)
         if not withdrawn.done:
             return d
@@ -199,7 +199,7 @@ def _advance(d: Draft) -> Draft:
                 assert_never(unknown)
         if d.intent is Advance.PROMOTE_FULL or step.index == len(steps):
             d = d.set_sub(current_step_state=StepState.COMPLETED)
-            how = f"{d.name} hands over" if d.paired else f"the stable {d.kind} is renewed"
+            how = f"{d.name} hands over" if d.capacity.swaps else f"the stable {d.kind} is renewed"
             d = d.event(EventReason.PROMOTING, f"step {step.index} done: {how}")
             return finalize.run(d.enter(Promoting(Ending.SUCCESS)))
         d = d.event(EventReason.STEP_CHANGED, f"step {step.index} done, step {step.index + 1} begins")

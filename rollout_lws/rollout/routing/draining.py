@@ -19,7 +19,6 @@ from rollout_lws.rollout.state import ending_of
 from rollout_lws.traffic import pinned_selectors
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
-from rollout_lws.workload.canary import canary_name
 
 #: A pod that still exists so many seconds after its grace period does not terminate by itself.
 OVERDUE_SECONDS = 60
@@ -94,13 +93,12 @@ def _pinned(facts: RoutingFacts) -> tuple[Selector, ...]:
 
 def _home(d: Draft) -> str:
     """Name of the LWS that has, or had, the groups of the version that is being removed."""
-    if d.paired:
-        return d.edited.name
-    lws = d.stable.workload
-    return d.capacity.of_new(lws.metadata.name, canary_name(lws))
+    return d.new_name
 
 
 def _leaving(d: Draft) -> tuple[Pod, ...]:
+    if d.swapped:
+        return (*d.o.canary.leaders, *d.o.canary.pods) if d.o.canary is not None else ()
     if not d.capacity.one_workload:
         # Another LWS has that name by now, and the pods are its own.
         taken = any(each.kind == d.kind for each in d.o.remains)

@@ -250,6 +250,9 @@ def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, R
     if not pinned.is_all_there_is:
         return d, pinned
     given_at = (d.status.traffic or record).since
+    if d.capacity.swaps and ending_of(d.state) is Ending.SUCCESS:
+        # What ran on groups of the old version has ended before the roles changed.
+        return awaited(d, grace_over(d))
     # Requests may still be running in ready groups even if their Service is gone.
     if given_at is None or not _works(d):
         return d, DONE

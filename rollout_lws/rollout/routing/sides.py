@@ -29,7 +29,7 @@ from rollout_lws.traffic.split import Split
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 
-#: What a label says of a workload's role, if releases scale both workloads of its pair.
+#: What a label says of a workload's role, if releases scale both workloads of its pair, or those of a swap.
 ACTIVE, PARKED = "active", "parked"
 #: Reason of writes at rest.
 AT_REST = "all requests to the active side"

@@ -33,7 +33,8 @@ def protect(d: Draft) -> Draft:
         case Idle() | InSteps() | Detaching() | RollingBack(promotion=False):
             d, _ = keep(d)
         case Promoting() | RollingBack() | CleaningUp():
-            d, _ = keep(d) if d.capacity.one_workload else hand_over(d)
+            turned = d.capacity.swaps and isinstance(d.state, CleaningUp)
+            d, _ = keep(d) if d.capacity.one_workload or turned else hand_over(d)
         case unknown:
             assert_never(unknown)
     return d

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.api.structural import ITEMS_LIMIT
-from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS, Resource
+from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS, SERVICES, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing.versions import new_endpoints
@@ -77,13 +77,13 @@ def report_unmanaged(d: Draft) -> Draft:
             {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)},
             EventReason.UNMANAGED_BACKEND,
             f"sends requests to groups of {d.called} too, whatever share a step says: its clients"
-            " get the old version until the promotion renews the groups; use the one in trafficRoutings",
+            f" get the old version until {_until(d)}; use the one in trafficRoutings",
         ),
         (
             {f"PodDisruptionBudget {name}" for name, live in budgets if any(covers(live, each) for each in leaders)},
             EventReason.UNMANAGED_BACKEND,
-            f"covers groups of {d.called}: it limits evictions, and a release makes none; how many"
-            " groups are renewed at a time is up to maxUnavailable",
+            f"covers groups of {d.called}: it limits evictions, and a release makes none"
+            + ("" if d.capacity.swaps else "; how many groups are renewed at a time is up to maxUnavailable"),
         ),
         (
             _shut_out(d, facts),
@@ -104,6 +104,32 @@ def report_unmanaged(d: Draft) -> Draft:
     if after != record.unmanaged_backends:
         d = d.set(traffic=record.model_copy(update={"unmanaged_backends": after}))
     return d
+
+
+def _until(d: Draft) -> str:
+    return f"{d.new_name} serves alone" if d.capacity.swaps else "the promotion renews the groups"
+
+
+def of_one_workload(d: Draft, workload: str) -> Iterator[tuple[Resource, str]]:
+    """Kind and name of each Service, pool and budget that selects groups of this LWS by its name: it has none of the
+    groups of another one that serves in its place.
+    """
+    facts, key = d.o.routing, d.labels.workload
+    objects = facts.objects if facts is not None else {SERVICES: d.o.services}
+    for selecting in (services.SELECTING, pools.SELECTING):
+        for name, live in sorted(objects.get(selecting.resource, {}).items()):
+            own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
+            # By headless ones pods find each other.
+            if own.get(key) == workload and live["spec"].get("clusterIP") != "None":
+                yield selecting.resource, name
+    for name, live in sorted(objects.get(POD_DISRUPTION_BUDGETS, {}).items()):
+        if _matched(live).get(key) == workload:
+            yield POD_DISRUPTION_BUDGETS, name
+
+
+def _matched(budget: Object) -> Mapping[str, str]:
+    found: Mapping[str, str] = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    return found
 
 
 def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
@@ -127,7 +153,7 @@ def _shut_out(d: Draft, facts: RoutingFacts) -> set[str]:
 
 def covers(budget: Object, labels: Mapping[str, str]) -> bool:
     """True if a budget's selector matches; with expressions, only its labels are compared."""
-    wanted = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    wanted = _matched(budget)
     return bool(wanted) and wanted.items() <= labels.items()
 
 

@@ -13,7 +13,6 @@ from datetime import datetime
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
-from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import standing_surge
@@ -50,7 +49,7 @@ def new_endpoints(d: Draft) -> VersionEndpoints:
     facts = d.o.canary
     if facts is not None:
         return _by_workload(d, facts.name, facts)
-    return _by_workload(d, canary_name(d.stable.workload) if d.o.stable is not None else "", None)
+    return _by_workload(d, d.other_name, None)
 
 
 def stable_endpoints(d: Draft) -> VersionEndpoints:

@@ -50,6 +50,8 @@ def takes_over(d: Draft) -> bool:
     already carries them keeps them unless it becomes the smaller version.
     """
     record = d.status.traffic
+    if d.capacity.swaps:
+        return 0 < groups_for_all(d) <= d.canary_ready
     if record is not None and record.stable_drained_at is not None:
         ready = sum(group.ready(d.now) for group in groups(d.stable) if 0 <= group.ordinal < d.replicas)
         return d.canary_ready > 0 and ready <= d.canary_ready
@@ -81,7 +83,7 @@ def wanted_split(d: Draft) -> Split:
     split = share_of_step(d, record.step)
     if d.o.stable is not None and (d.capacity.shifts or goes_back(d)):
         return _share_in_shift(d, split)
-    if d.paired:
+    if d.capacity.swaps:
         return replace(split, weight=100, matches=()) if isinstance(d.state, Promoting) else split
     if d.capacity.takes_places:
         return _share_in_place(d, split)

@@ -10,6 +10,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import BestEffort
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, ending_of
 from rollout_lws.rollout.status.counts import groups_released
 
@@ -20,7 +21,8 @@ def begin(d: Draft) -> Draft:
     Not in a decision that ends the release: nothing would remove the BatchRelease afterwards.
     """
     meta = d.o.rollout
-    ends = not isinstance(d.state, InSteps) or meta.metadata.deletion_timestamp is not None
+    leaves = meta.metadata.deletion_timestamp is not None and not swapping.goes_home(d)
+    ends = not isinstance(d.state, InSteps) or leaves
     if ends or d.o.batch_release is not None or not d.on_record:
         return d
     resource = rollouts(d.keys.group)

@@ -27,7 +27,7 @@ def groups_released(d: Draft) -> list[Group]:
     if d.capacity.one_workload:
         return [*d.new_groups]
     revision = d.sub.new_revision
-    of_one = is_releasing(d) and not d.paired
+    of_one = is_releasing(d) and not d.capacity.swaps
     regular = [group for group in groups(d.stable) if group.revision == revision] if of_one else []
     return [*d.canary_groups, *regular]
 
@@ -36,6 +36,9 @@ def is_releasing(d: Draft) -> bool:
     stable = d.status.stable
     if d.status.phase != Phase.PROGRESSING or stable is None:
         return False
+    if d.swapped:
+        # The user's workload may get the requests back without another version.
+        return d.state != CleaningUp(Ending.SUCCESS)
     if d.paired:
         # With companions a version may be another one whose revision of the first workload is the same.
         return d.status.observed_template_hash != stable.template_hash
@@ -76,7 +79,7 @@ def _name_troubles(d: Draft) -> Draft:
     match d.state:
         case InSteps() if d.home is not None:
             return name_troubles(d, d.home, d.new_revision, (each.canary for each in d.o.companions))
-        case Promoting() if d.paired:
+        case Promoting() if d.capacity.swaps:
             return name_troubles(d, d.home, d.new_revision, (each.canary for each in d.o.companions))
         case Promoting():
             return name_troubles(d, d.stable, d.sub.new_revision)
@@ -97,9 +100,9 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
     step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
     # The roles of a pair change before its release is over: what was released is stable from then on.
-    counted = releasing and not (d.paired and d.state == CleaningUp(Ending.SUCCESS))
+    counted = releasing and not (d.capacity.swaps and d.state == CleaningUp(Ending.SUCCESS))
     new = groups_released(d) if stable is not None and counted else []
-    beside = new or (d.canary_groups if d.paired else ())
+    beside = new or (groups(d.o.canary) if d.capacity.swaps and d.o.canary is not None else ())
     taken = _held(d, regular, beside, held_by_ending(d, verdict)) if stable is not None else None
     # Groups beyond the replicas are terminating: surge groups at the end of a release, or groups scaled away. A batch
     # stops counting as stable when its window opens: its deletion a moment later is not reported.
@@ -188,7 +191,7 @@ def _held_by(facts: Facts | None) -> int:
 def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
     """Groups of the canary that are still terminating after its release, by index."""
     over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
-    if not over or d.o.stable is None or d.o.canary is not None or d.paired:
+    if not over or d.o.stable is None or d.o.canary is not None or d.beside_users:
         return ()
     return extra_workload.still_ending(d.o.stable.workload, d.o.remains)
 

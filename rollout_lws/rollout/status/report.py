@@ -199,7 +199,9 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
             and "spec" in write.body
             for write in d.writes
         )
-        windows = d.capacity.steps_open_windows if ending is None else isinstance(d.state, Promoting) and not d.paired
+        windows = (
+            d.capacity.steps_open_windows if ending is None else isinstance(d.state, Promoting) and not d.capacity.swaps
+        )
         held = held or (d.status.phase == Phase.PROGRESSING and windows)
         wanted[ConditionType.HELD] = (
             held and d.hold is not HoldState.RELEASED,

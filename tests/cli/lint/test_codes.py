@@ -40,6 +40,7 @@ from tests.cli.lint.manifests import (
     places,
     unnumbered,
 )
+from tests.cli.lint.swapping import BUDGET, BY_NAME, MONITOR, PLAIN_SWAP, POLICY, SWAP, WHOLE_SWAP
 from tests.docs.pages import ROOT
 
 _BY_INGRESS = edited(ROLLOUT, "          gateway:\n            httpRouteName: chat", "          ingress: {name: chat}")
@@ -867,6 +868,58 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "InferencePool chat-next does not select groups of LeaderWorkerSet prefill-green",
     ),
+    "an autoscaler of a workload that a swap scales": (
+        "LWS213",
+        joined(SWAP, unnumbered(LWS), SERVICE, ROUTE, HPA.replace("  scaleTargetRef", "  »scaleTargetRef")),
+        "have it scale the Rollout, with scaleTargetRef rollouts.kruise.io/v1beta1, Rollout, chat",
+    ),
+    "replicas of a workload that a swap scales": (
+        "LWS216",
+        joined(SWAP, LWS.replace("  replicas: 4", "  »replicas: 4"), SERVICE, ROUTE),
+        "scales LeaderWorkerSet chat, and is refused once a manifest that states replicas is applied",
+    ),
+    "a Service by name that a swap names": (
+        "LWS217",
+        joined(SWAP, unnumbered(LWS), BY_NAME.replace("  selector", "  »selector"), ROUTE),
+        "Service chat-api selects groups of chat only",
+    ),
+    "a Service by name that a swap does not name": (
+        "LWS217",
+        joined(*WHOLE_SWAP, edited(BY_NAME, "name: chat-api", "name: batch").replace("  selector", "  »selector")),
+        "Service batch selects groups of chat only, by leaderworkerset.sigs.k8s.io/name, and chat and chat-canary serve"
+        " in turn: select them by labels of the template",
+    ),
+    "a Service by name of a swap without a route": (
+        "LWS217",
+        joined(PLAIN_SWAP, unnumbered(LWS), BY_NAME.replace("  selector", "  »selector")),
+        "Service chat-api selects groups of chat only",
+    ),
+    "a budget by name of a swap": (
+        "LWS217",
+        joined(*WHOLE_SWAP, BUDGET.replace("  selector", "  »selector")),
+        "PodDisruptionBudget chat selects groups of chat only, by leaderworkerset.sigs.k8s.io/name",
+    ),
+    "a policy by name of a swap": (
+        "LWS333",
+        joined(*WHOLE_SWAP, POLICY.replace("        - podSelector", "        - »podSelector")),
+        "NetworkPolicy chat is about groups of chat alone, by leaderworkerset.sigs.k8s.io/name, so that it does not"
+        " hold for groups of chat-canary",
+    ),
+    "figures by name of a swap": (
+        "LWS333",
+        joined(*WHOLE_SWAP, MONITOR.replace("  selector", "  »selector")),
+        "PodMonitor chat scrapes groups of chat alone",
+    ),
+    "volumes of a workload that a swap scales to 0": (
+        "LWS320",
+        joined(
+            SWAP,
+            edited(unnumbered(LWS), "    size: 2", _CLAIMS.format("»")),
+            SERVICE,
+            ROUTE,
+        ),
+        "PersistentVolumeClaims of chat stay when it is scaled to 0 at the end of a release, such as cache-chat-0",
+    ),
     "a Service that selects decode and prefill": (
         "LWS332",
         joined(*WHOLE_SET_PAIR[:6], edited(PREFILL, "app: prefill", "app: chat"), GREEN_PREFILL).replace(
@@ -1229,6 +1282,45 @@ _STORED = "  name: chat\n  resourceVersion: '7'\n"
 )
 def test_of_a_pair_that_is_right_only_the_route_is_told(texts: tuple[str, ...]) -> None:
     assert [each.code for each in found(joined(*texts))] == ["LWS407"]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(WHOLE_SWAP, id="its manifests"),
+        pytest.param((*WHOLE_SWAP, HPA_OF_ROLLOUT), id="an autoscaler of the Rollout"),
+        pytest.param((edited(SWAP, "  strategy:", "  replicas: 4\n  strategy:"), *WHOLE_SWAP[1:]), id="its number"),
+        pytest.param((PLAIN_SWAP, unnumbered(LWS), SERVICE), id="without a route"),
+        pytest.param(
+            (
+                *WHOLE_SWAP,
+                *(
+                    each.replace("leaderworkerset.sigs.k8s.io/name", "app").replace("operator: In, values: [chat]", how)
+                    for each in (BUDGET, POLICY, MONITOR)
+                    for how in ("operator: Exists",)
+                ),
+            ),
+            id="what selects by labels of the template",
+        ),
+        pytest.param(
+            (*WHOLE_SWAP, POLICY.replace("values: [chat]", "values: [chat, chat-canary]")), id="a policy of both"
+        ),
+        pytest.param(
+            (*WHOLE_SWAP, POLICY.replace("operator: In, values: [chat]", "operator: DoesNotExist")), id="of neither"
+        ),
+        pytest.param(
+            (*WHOLE_SWAP, POLICY.replace("        - pod", "        - namespaceSelector: {}\n          pod")),
+            id="a policy of other namespaces",
+        ),
+    ],
+)
+def test_of_a_swap_that_is_right_nothing_is_told(texts: tuple[str, ...]) -> None:
+    assert [each.code for each in found(joined(*texts))] == []
+
+
+def test_what_selects_one_of_two_workloads_is_right_where_only_one_serves() -> None:
+    texts = (ROLLOUT, LWS, SERVICE, ROUTE, BUDGET, POLICY, MONITOR)
+    assert [each.code for each in found(joined(*texts))] == []
 
 
 def test_a_pair_without_a_route_has_no_canary_that_a_service_could_miss() -> None:

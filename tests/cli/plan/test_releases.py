@@ -46,8 +46,8 @@ LOAD = WORKERS + LEADER_LONGER
 BESIDES = 4.0
 #: Seconds until what a step has made is known to all.
 SETTLES = 1.0
-#: Accelerators of a pod by version: the new one needs more.
-TAKES = {"v1": {"nvidia.com/gpu": "1"}, "v2": {"nvidia.com/gpu": "2"}}
+#: Accelerators of a pod by version: a newer one needs more.
+TAKES = {"v1": {"nvidia.com/gpu": "1"}, "v2": {"nvidia.com/gpu": "2"}, "v3": {"nvidia.com/gpu": "3"}}
 SIZE = 2
 
 
@@ -147,9 +147,9 @@ def written(writes: Iterable[Write]) -> set[tuple[Resource, str, str]]:
     return found
 
 
-def new_version() -> dict[str, Any]:
+def new_version(tag: str = "v2") -> dict[str, Any]:
     """The manifest of the LWS with the new version."""
-    template = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": Accelerated().of("v2")}}
+    template = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": Accelerated().of(tag)}}
     return {
         "apiVersion": World.LWS.api_version,
         "kind": World.LWS.kind,

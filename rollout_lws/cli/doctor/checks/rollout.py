@@ -21,7 +21,11 @@ def rollout(case: Case) -> Link:
     """Whether the Rollout can be reconciled at all."""
     about = f"Rollout/{case.name}"
     describe = case.kubectl(f"describe {rollouts(case.d.keys.group)} {case.name}")
-    found = case.complained(Name.ROLLOUT, about, (describe,))
+    steps: tuple[str, ...] = (describe,)
+    if case.complaint is not None and case.complaint.reason is Reason.STANDS_IN:
+        leave = case.kubectl(f"annotate {rollouts(case.d.keys.group)} {case.name} {case.d.keys.leave_as_is}=true")
+        steps = (case.itself("home"), leave)
+    found = case.complained(Name.ROLLOUT, about, steps)
     if found is not None:
         return found
     spec, d = case.d.o.rollout.spec, case.d
@@ -48,7 +52,8 @@ def rollout(case: Case) -> Link:
         beside = f" with companions {beside}" if beside else ""
         text = f"for the pair of LeaderWorkerSets {ref} and {other.name}{beside}, the only one for them"
         return ok(Name.ROLLOUT, about, text)
-    return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {ref}, the only one for it")
+    instead = f"; {case.workload_name} serves in its place" if d.swapped else ""
+    return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {ref}, the only one for it{instead}")
 
 
 def controller(case: Case) -> Link:
@@ -118,7 +123,9 @@ def release(case: Case) -> Link:
         return Link(Name.RELEASE, State.WAITING, about, text, "nothing, until it is approved", steps)
     if status.phase != Phase.HEALTHY:
         text = status.message or f"is {status.phase or 'not adopted yet'}"
-        return Link(Name.RELEASE, State.WAITING, about, text, "it goes on by itself")
+        stays = complaint is not None and complaint.reason is Reason.STANDS_IN
+        by_itself = "nothing, until a person has chosen" if stays else "it goes on by itself"
+        return Link(Name.RELEASE, State.WAITING, about, text, by_itself)
     if case.d.paired:
         return _of_pair(case, about)
     if status.stable is not None and status.observed_template_hash not in (None, status.stable.template_hash):

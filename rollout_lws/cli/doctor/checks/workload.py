@@ -26,13 +26,18 @@ _LWS_CONTROLLER = "kubectl get pods -n lws-system"
 
 
 def links(case: Case) -> Iterator[Link]:
-    """One link for the LWS, of a pair one for each."""
+    """One link for the LWS, of two that change roles one for each."""
     serving, d = workload(case), case.d
-    if not d.paired or serving.state is State.UNKNOWN:
+    if not d.beside_users or serving.state is State.UNKNOWN:
         yield serving
         return
     active = ((d.name, d.o.stable), *((each.name, each.stable) for each in d.o.companions))
     inactive = ((d.other_name, d.o.canary), *((each.other_name, each.canary) for each in d.o.companions))
+    if serving.state is not State.OK and serving.about not in (
+        f"LeaderWorkerSet/{name}" for name, _ in (*active, *inactive)
+    ):
+        # Of what selects one of them.
+        yield serving
     for name, side in (*active, *inactive):
         about = f"LeaderWorkerSet/{name}"
         if serving.about == about and serving.state is not State.OK:
@@ -44,7 +49,7 @@ def links(case: Case) -> Iterator[Link]:
 
 
 def _unlike_its_role(case: Case, side: Workload, about: str) -> Link | None:
-    """Whether a workload of a pair that releases scale has groups that it should not have, or another label than its
+    """Whether one of two workloads that releases scale has groups that it should not have, or another label than its
     role; None if all is as it should be.
     """
     d = case.d

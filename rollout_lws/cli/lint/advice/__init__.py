@@ -14,6 +14,7 @@ from rollout_lws.cli.lint.advice import (
     plans,
     services,
     shifts,
+    swaps,
     templates,
 )
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
@@ -22,5 +23,5 @@ from rollout_lws.cli.lint.findings import Finding
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     """Findings of all modules."""
-    for module in (leaders, templates, services, names, plans, gates, autoscalers, pairs, companions, shifts):
+    for module in (leaders, templates, services, names, plans, gates, autoscalers, pairs, companions, shifts, swaps):
         yield from module.advice(files)

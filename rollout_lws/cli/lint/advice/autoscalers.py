@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api import rollouts
-from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, scales_two
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
 from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_rollout, scaled_workload
@@ -24,7 +24,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 def _of_workload(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
     name = scaled_workload(autoscaler.body)
     if not files.is_released(name) or files.scaling(name) is not None:
-        # An autoscaler of a pair's side, and replicas in its manifest, are refused.
+        # An autoscaler of a workload that the Rollout scales, and replicas in its manifest, are refused.
         return
     lws = files.find(LEADER_WORKER_SETS.kind, name)
     if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
@@ -68,9 +68,9 @@ def _of_manifests(files: FileSnapshot, rollout: Shaped) -> Iterator[Finding]:
 
 
 def _asked(rollout: Shaped) -> int | None:
-    """The number of groups that it writes; None without one, and of a pair, whose manifests must not state any."""
+    """The number of groups that it writes; None without one, and where manifests of its workloads may state none."""
     spec = rollout.body["spec"]
-    return None if spec.get("counterpartRef") else spec.get("replicas")
+    return None if spec.get("counterpartRef") or scales_two(spec) else spec.get("replicas")
 
 
 def _workload(rollout: Shaped) -> str:

@@ -65,6 +65,9 @@ def _groups(release: Release) -> Iterator[Finding]:
 
 def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Finding]:
     capacity, steps = strategy_of_plan(release.plan), range(1, len(release.plan.steps) + 1)
+    if capacity.swaps:
+        # Those that stay are of the workload itself, which is scaled to 0.
+        return
     most = max((wanted_groups(release.plan, index, release.replicas) for index in steps), default=0)
     found = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name)
     told = claims_that_stay(lws.with_replicas(release.replicas), lws.version, capacity, capacity.extra(max(1, most)))
@@ -73,7 +76,7 @@ def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Find
 
 
 def _claims_of_side(files: FileSnapshot, lws: Target) -> Iterator[Finding]:
-    """A side of a pair that its Rollout scales to 0 at the end of each release, and wakes for a later version."""
+    """A workload that its Rollout scales to 0 at the end of a release, and wakes for a later version."""
     name = lws.metadata.name
     found = files.find(LEADER_WORKER_SETS.kind, name) if files.scaling(name) is not None else None
     stay = kept(lws.version, by_scaling=True)

@@ -40,7 +40,8 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             if selecting is services.SELECTING:
                 yield from _health(each)
     for release in releases(files):
-        has_canary = not release.is_pair and not strategy_of_plan(release.plan).one_workload
+        capacity = strategy_of_plan(release.plan)
+        has_canary = not (capacity.one_workload or capacity.swaps)
         if release.lws is not None and release.routing is None and has_canary:
             yield from _behind(files, release.lws)
 

@@ -1,20 +1,22 @@
-"""Forecast of the release of a pair: requests move from one workload to the other one, which stays.
+"""Forecast of a release after which two workloads have changed roles: of a pair, or in a swap.
 
-Where releases scale both workloads, each row loads what it adds, and the hand-over the rest up to R; the active side
-keeps R groups to the end, unless the plan shifts (``shifted_pair``). With ``touch: RouteOnly`` the owner has loaded the
-groups: nothing is loaded, and time begins when the groups that a step waits for are ready. Each companion has as many
-groups as go with those of the workload that gets the requests, and a row waits for the slowest one.
+Where releases scale both workloads, each row loads what it adds, and the hand-over the rest up to R; the one that has
+the requests keeps R groups to the end, unless the plan shifts (``shifted_pair``). With ``touch: RouteOnly`` the owner
+of a pair has loaded the groups: nothing is loaded, and time begins when the groups that a step waits for are ready.
+Each companion has as many groups as go with those of the workload that gets the requests, and a row waits for the
+slowest one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from rollout_lws.api import StyleStrategy
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
-from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.replica_math import in_proportion
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import sharing_step, weight_of_step
@@ -23,18 +25,17 @@ from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Accompanying, Companion, Forecast, Given, Row
 
 
-def forecast(plan: StyleStrategy, given: Given) -> Forecast:
-    """Forecasts the release of a plan with capacity Pair. ValueError, with the fix, without groups to release to."""
+def strategy_of(plan: StyleStrategy, given: Given) -> CapacityStrategy:
+    """The strategy of the release, which also what stands before it decides."""
+    if given.swapped:
+        return known.SWAP_BACK
     strategy = strategy_of_plan(plan)
-    if not strategy.shifts:
-        strategy = known.SCALED_PAIR if given.scales_sides else known.PAIR
-    if given.replicas < 1:
-        raise ValueError(
-            "the pair has 0 groups, and the side that gets another version becomes the active one: nothing is done in"
-            " steps; scale the Rollout up"
-            if strategy.makes_groups
-            else "no workload of the pair has groups: scale one of them up, and requests have somewhere to go"
-        )
+    scaled = strategy.paired and given.scales_sides and not strategy.shifts
+    return known.SCALED_PAIR if scaled else strategy
+
+
+def forecast(plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> Forecast:
+    """Forecasts a release by this strategy of at least one group."""
     if strategy.shifts:
         return shifted_pair.forecast(plan, given)
     return Forecast(strategy, given, tuple(_Course.begun(plan, strategy, given).rows()))
@@ -49,7 +50,7 @@ class _Moment:
     active: int
     standing: int
     wanted: int
-    percent: int
+    percent: int | Fraction
 
     @property
     def load_new(self) -> float:
@@ -57,14 +58,14 @@ class _Moment:
 
     @property
     def load_stable(self) -> float:
-        return (100 - self.percent) / 100
+        return float(100 - self.percent) / 100
 
     @property
     def peak(self) -> float:
         return max(self._load(self.wanted), self.load_stable)
 
     def _load(self, groups: int) -> float:
-        return self.percent * self.active / (100 * groups) if groups else 0.0
+        return float(self.percent * self.active) / (100 * groups) if groups else 0.0
 
     @property
     def behind(self) -> int:
@@ -75,7 +76,7 @@ class _Moment:
 @dataclass(frozen=True)
 class _Course:
     """The release up to a step: ``now`` is what serves, ``clock`` the seconds since it began, ``made`` those until the
-    last groups were created. ``shares``: the other side gets requests, which no later step takes away.
+    last groups were created. ``shares``: the other side gets requests, or has had some of which routers still know.
     """
 
     plan: StyleStrategy
@@ -96,22 +97,45 @@ class _Course:
         for index, step in enumerate(self.plan.steps, 1):
             replicas, bounded = self.given.replicas, self.strategy.makes_groups
             wanted = wanted_groups(self.plan, index, replicas, bounded=bounded)
-            percent = weight_of_step(self.plan, index, replicas, self.given.serving, bounded=bounded)
-            matched = bool(sharing_step(self.plan, index).matches)
-            waited = max(
-                float(step.pause.duration or 0), least_seconds(self.plan, index, percent / 100, self.given.rate)
-            )
             # A step that asks for more than there are waits until the owner has scaled up.
-            after = _Moment(self.given.serving, max(course.now.standing, wanted), wanted, percent)
-            shares, approval = percent > 0 or matched, step.pause.duration is None
-            row, course = course._row(index, after, waited, shares=shares, approval=approval)
+            standing = max(course.now.standing, wanted)
+            percent = self._percent(index, standing)
+            matched = self._routed and bool(sharing_step(self.plan, index).matches)
+            measured = least_seconds(self.plan, index, float(percent) / 100, self.given.rate)
+            # The plan of a release that brings the requests back may be of another capacity.
+            promotes = is_last_full(self.plan, index)
+            waited = max(0.0 if promotes else float(step.pause.duration or 0), measured)
+            after = _Moment(self.given.serving, standing, wanted, percent)
+            approval = step.pause.duration is None and not promotes
+            row, course = course._row(index, after, waited, shares=percent > 0 or matched, approval=approval)
             yield row
-        grace, drain = self._patience
-        # What the last step's pause has taken counts as drained if all requests had moved by then.
-        drained = max(0, grace + drain - waited) if course.now.percent == 100 and not matched else grace + drain
         standing = max(course.now.standing, self.given.replicas)
         after = _Moment(self.given.serving, standing, standing, 100)
-        yield course._row(None, after, drained, shares=True, approval=False)[0]
+        had_all = course.now.percent == 100 and not matched
+        yield course._row(None, after, self._handing_over(waited if had_all else 0.0), shares=True, approval=False)[0]
+
+    def _percent(self, index: int, standing: int) -> int | Fraction:
+        """The new version's share of requests in a step: without routes, that of its groups among all that Services
+        lead to.
+        """
+        if self._routed:
+            bounded = self.strategy.makes_groups
+            return weight_of_step(self.plan, index, self.given.replicas, self.given.active, bounded=bounded)
+        return Fraction(100 * standing, standing + self.given.serving)
+
+    def _handing_over(self, waited: float) -> float:
+        """Seconds that routers and running requests take until the roles have changed, and the other side has no
+        requests and no groups. In a pair the ``waited`` ones have counted, for which all requests have moved before.
+        """
+        grace, drain = self._patience
+        if self.strategy.paired:
+            return max(0.0, grace + drain - waited)
+        # Both sides take turns behind the user's Service, which follows; then the route goes back to it.
+        return grace + drain + grace
+
+    @property
+    def _routed(self) -> bool:
+        return self.strategy.paired or bool(self.plan.traffic_routings)
 
     @property
     def _patience(self) -> tuple[int, int]:
@@ -130,10 +154,10 @@ class _Course:
         # All requests wait for no further group once they have moved.
         loaded = self._slowest(own, companions) if before.percent < 100 else 0.0
         made = self.clock if loads else self.made
-        # Routers hear of the first group of each, and that the last one was created, before they hear of the first
-        # share.
+        # Routers hear of the first group of each before they hear of the first share; in a pair also that the last one
+        # was created.
         first = max(given.load_seconds, *(each.load_seconds for each in given.companions), 0.0)
-        known_by = max(first, made) if self.strategy.makes_groups else 0.0
+        known_by = 0.0 if not self.strategy.makes_groups else max(first, made) if self.strategy.paired else first
         heard = known_by + self._patience[0] - self.clock - loaded
         seconds = loaded + (max(0.0, heard) if shares and not self.shares else 0.0) + waited
         row = Row(
@@ -141,24 +165,31 @@ class _Course:
             new=after.wanted,
             extra=self.strategy.extra(after.standing + sum(each.new for each in companions)),
             ready=min(before.behind, after.behind),
-            share=after.percent / 100,
+            share=float(after.percent) / 100,
             load_new=after.load_new,
             load_stable=after.load_stable,
             peak_load=max(before.peak, after.peak),
             windows=0,
             rounds=min(loads, 1),
             loads=loads,
-            disrupted=0,
+            disrupted=self._disrupted if index is None else 0,
             seconds=seconds,
             approval=approval,
             # Until the roles change the active side has all of its groups.
             back_loads=0,
             back_seconds=0,
-            back_disrupted=0,
+            back_disrupted=0 if self._routed else after.standing,
             companions=companions,
         )
-        course = replace(self, now=after, clock=self.clock + seconds, made=made, shares=shares)
-        return row, course
+        # In the routes of a pair a side without requests is listed anew.
+        listed = shares or (self.shares and not self.strategy.paired)
+        return row, replace(self, now=after, clock=self.clock + seconds, made=made, shares=listed)
+
+    @property
+    def _disrupted(self) -> int:
+        """Groups of the side that goes at the end which get requests until then, past the routes."""
+        past = not self.strategy.paired and (not self._routed or self.given.unlisted)
+        return self.given.serving if past else 0
 
     def _accompanying(self, companion: Companion, before: _Moment, after: _Moment) -> Accompanying:
         # An owner who scales a side up for a step scales up what its companions' groups are in proportion to.

@@ -1,0 +1,133 @@
+"""Swaps on a real control plane, to each of their ends; the controller of each story is killed once in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, PODS
+from tests.e2e.place import UNROUTED, Place
+from tests.e2e.world import RemoteWorld
+from tests.kubectl.programs import Programs
+from tests.scenarios.paired import approve_to_the_end
+from tests.scenarios.routed import BY_ROUTE, SERVICE, create_provider, routing
+from tests.scenarios.stories import CANARY
+from tests.scenarios.swapped import SWAP, replicas
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+STEPS = (
+    {"replicas": 1, "traffic": "20%", "pause": {}},
+    {"replicas": "100%", "traffic": "50%", "pause": {"duration": 1}},
+)
+HOME, AWAY = {NAME: 2}, {NAME: 0, CANARY: 2}
+
+
+async def begin(world: RemoteWorld) -> None:
+    create_provider(world, BY_ROUTE)  # type: ignore[arg-type]
+    world.create_workload(replicas=2, size=1)
+    asked = routing(gracePeriodSeconds=1, drainSeconds=2)
+    world.create_rollout(*STEPS, blueGreen={**SWAP, "trafficRoutings": asked})
+    world.start_controller()
+    await world.until(lambda: world.state == "Healthy", "at rest", 60)
+    await settled(world, HOME)
+
+
+async def released(world: RemoteWorld, tag: str) -> None:
+    world.set_image(tag)
+    await world.until(lambda: world.state == "AwaitingApproval", f"{tag} waits for approval", 90)
+    await approve_to_the_end(world)  # type: ignore[arg-type]
+
+
+async def settled(world: RemoteWorld, wanted: dict[str, int]) -> None:
+    """Both workloads have their groups, as asked and as there, and nothing of a release is left."""
+
+    def there() -> bool:
+        leaders = {name: _leaders(world, name) for name in (NAME, CANARY)}
+        left = f"{SERVICE}-canary" in world.names()["services"] or world.names()["batchreleases"]
+        return replicas(world) == wanted and leaders == {NAME: 0, CANARY: 0, **wanted} and not left  # type: ignore[arg-type]
+
+    await world.until(there, f"groups {wanted}", 90)
+
+
+def _leaders(world: RemoteWorld, name: str) -> int:
+    return len(world.server.list(PODS, label_selector=f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"))
+
+
+async def there_and_back(world: RemoteWorld) -> None:
+    world.kill_after(14)
+    await released(world, "v2")
+    await settled(world, AWAY)
+    assert world.status["active"] == CANARY
+    await released(world, "v3")
+    await settled(world, HOME)
+    assert {*world.groups().values()} == {"v3"}
+
+
+async def aborted_both_ways(world: RemoteWorld) -> None:
+    world.kill_after(12)
+    for wanted in (HOME, AWAY):
+        world.set_image(f"bad-{len(wanted)}")
+        await world.until(lambda: world.state == "Loading", "in a step", 90)
+        world.request("Abort")
+        await world.until(lambda: world.state == "Aborted", "aborted", 90)
+        await settled(world, wanted)
+        if wanted == HOME:
+            await released(world, "v2")
+            await settled(world, AWAY)
+
+
+async def deleted_when_the_requests_are_home(world: RemoteWorld) -> None:
+    world.kill_after(14)
+    await released(world, "v2")
+    await settled(world, AWAY)
+    world.delete(ROLLOUTS, NAME)
+    await world.until(lambda: world.condition("Stalled").get("reason") == "StandInServes", "told", 60)
+    world.request("Start")
+    await world.until(lambda: world.state == "AwaitingApproval", "the release home", 90)
+    world.approve()
+    await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 90)
+    await settled(world, HOME)
+    meta = world.lws["metadata"]
+    assert KEYS.side not in (meta.get("labels") or {}) and KEYS.original not in (meta.get("annotations") or {})
+
+
+async def deleted_by_hand(world: RemoteWorld) -> None:
+    """What serves is deleted: it serves on until its requests are home."""
+    world.kill_after(14)
+    await released(world, "v2")
+    await settled(world, AWAY)
+    world.delete(LEADER_WORKER_SETS, CANARY)
+    await world.until(lambda: world.state == "AwaitingApproval", "the release home", 90)
+    assert _leaders(world, CANARY) == 2
+    await approve_to_the_end(world)  # type: ignore[arg-type]
+    await settled(world, HOME)
+
+
+Story = Callable[[RemoteWorld], Awaitable[None]]
+STORIES: tuple[Story, ...] = (there_and_back, aborted_both_ways, deleted_when_the_requests_are_home, deleted_by_hand)
+
+
+async def test_a_swap_comes_to_each_of_its_ends(place: Place) -> None:
+    if place.unrouted:
+        pytest.skip(f"{UNROUTED}: {place.unrouted}")
+    async with asyncio.TaskGroup() as stories:
+        for story in STORIES:
+            stories.create_task(_told(place, story))
+
+
+async def _told(place: Place, story: Story) -> None:
+    programs = Programs()
+    try:
+        async with place.world(f"swap-{story.__name__.replace('_', '-')}", programs) as world:
+            await begin(world)
+            await story(world)
+            assert world.kills == 1
+    except BaseException as error:
+        error.add_note("\n".join(programs.logs()))
+        raise
+    finally:
+        await programs.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -56,6 +56,10 @@ class Model(BaseModel):
 
     #: Fields (wire names) that are written even when they are empty, because Kruise's types always serialise them.
     always: ClassVar[frozenset[str]] = frozenset()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Itself, as a model never changes: pydantic copies a default each time that it is taken."""
+        return self
 
     def to_json_dict(self) -> dict[str, Any]:
         """JSON as it goes on the wire: absent instead of null; empty collections and strings only where required."""

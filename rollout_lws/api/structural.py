@@ -28,7 +28,7 @@ def structural(model: type[BaseModel]) -> dict[str, Any]:
 
 @cache
 def _document(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of ``model``, which takes pydantic far longer than what is made of it; nobody changes it."""
+    """The JSON schema of ``model``, which takes pydantic far longer than what is made of it; callers only read it."""
     return model.model_json_schema(by_alias=True)
 
 

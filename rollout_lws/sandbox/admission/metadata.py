@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from rollout_lws.objects.resources import Resource
@@ -25,7 +26,12 @@ _SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 
 def timestamp(epoch: float) -> str:
     """Epoch seconds as metav1.Time: UTC, whole seconds."""
-    return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(int(epoch))
+
+
+@lru_cache(maxsize=16)
+def _written(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Names:

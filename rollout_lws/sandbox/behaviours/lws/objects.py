@@ -33,13 +33,26 @@ SUBDOMAIN_POLICY = LWS_PREFIX + "subdomainPolicy"
 
 _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode", "resources")
 
+#: Specs and their full forms, by identity: a stored object never changes in place, and each decision needs them.
+_FULL: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
+_MOST_FULL = 32
+
+
+def _in_full(spec: dict[str, Any]) -> dict[str, Any]:
+    known = _FULL.get(id(spec))
+    if known is None or known[0] is not spec:
+        if len(_FULL) >= _MOST_FULL:
+            _FULL.clear()
+        known = _FULL[id(spec)] = spec, in_full(spec)
+    return known[1]
+
 
 def revision_data(spec: dict[str, Any]) -> dict[str, Any]:
     """The data of a revision: the whole template and the network config, nothing that names the LWS."""
     return {
         "spec": {
             "networkConfig": {**(spec.get("networkConfig") or {}), "$patch": "replace"},
-            "leaderWorkerTemplate": {**in_full(spec)["leaderWorkerTemplate"], "$patch": "replace"},
+            "leaderWorkerTemplate": {**_in_full(spec)["leaderWorkerTemplate"], "$patch": "replace"},
         }
     }
 
@@ -57,7 +70,7 @@ def revision(lws: Object, key: str, data: Mapping[str, Any], number: int) -> dic
 
 def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: Strategy) -> dict[str, Any]:
     """The fields of the leader StatefulSet that the LWS controller owns."""
-    spec = in_full(lws["spec"])
+    spec = _in_full(lws["spec"])
     groups = spec["leaderWorkerTemplate"]
     name = lws["metadata"]["name"]
     shared = _group_annotations(lws, groups)
@@ -89,7 +102,7 @@ def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any
     Up to v0.10 LWS takes only the pod template from the leader's revision. Size, subgroups, network and claims come
     from the live spec, so changes to them that are still held reach groups of the old version when these restart.
     """
-    live = in_full(lws["spec"])["leaderWorkerTemplate"]
+    live = _in_full(lws["spec"])["leaderWorkerTemplate"]
     unique = lws["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
     labels, name = labels_of(leader), leader["metadata"]["name"]
     selector = {

@@ -25,6 +25,7 @@ from rollout_lws.observe.routing import marked, mentioning, plain_all, routing
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, RefusedWrite
+from rollout_lws.rollout.routing.sides import ACTIVE
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name, name_of_canary
@@ -78,11 +79,12 @@ def _picture(
     place = canary_name(stable) if stable is not None and paired is None else None
     canaries = _by_name(world.canaries_of(kind, workload)) if kind is not None else []
     canary = next((each for each in canaries if place is None or each.metadata.name == place), None)
-    swapped = paired is None and canary is not None and _stands_in(canary, workload, world.keys)
+    made = world.workload(kind, name_of_canary(workload)) if kind is not None and paired is None else None
+    swapped = made is not None and _stands_in(made, workload, world.keys)
     if paired is not None:
         stable, canary = paired.stable, paired.canary
     if swapped:
-        stable, canary, place = canary, stable, name_of_canary(workload)
+        stable, canary, place = made, stable, name_of_canary(workload)
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
@@ -132,13 +134,19 @@ def _rivals(world: World, rollout: Rollout) -> Iterable[StoredRollout]:
 
 
 def _stands_in(lws: Target, workload: str, keys: Keys) -> bool:
-    """Whether it serves in the workload's place: by its label, and by the name that a release has given it."""
-    return lws.metadata.labels.get(keys.stands_for) == workload and lws.metadata.name == name_of_canary(workload)
+    """Whether an LWS with the name of the workload's canary serves in its place: by either of the labels that say so,
+    and by nothing that a canary has.
+    """
+    meta = lws.metadata
+    if keys.canary_leader_worker_set in meta.labels or meta.controller is not None:
+        return False
+    ours = meta.labels.get(keys.side) == ACTIVE and keys.canary_finalizer in meta.finalizers
+    return ours or meta.labels.get(keys.stands_for) == workload
 
 
 def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:
     uid, name = stored.metadata.uid, stored.metadata.name
-    workloads = [each for each in stored.workloads if each]
+    workloads = [*(each for each in stored.workloads if each), name_of_canary(stored.workload)]
     near = mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), *(f'"{each}"' for each in workloads), f'"{name}"', uid)
     objects = tuple(
         live

@@ -77,7 +77,7 @@ def _rules(d: Draft) -> Draft:
     if d.o.rollout.spec.disabled and not swapping.goes_home(d):
         return detach.leave(replicas.forget(d), Ending.DISABLED)
     if refusal is not None:
-        if d.status.stable is not None and d.status.phase != Phase.DISABLED:
+        if d.status.stable is not None and d.status.phase != Phase.DISABLED and not d.swapped:
             d = detach.leave(d, Ending.DISABLED)
         return replicas.forget(d).refuse(refusal)
     if d.o.stable is None or parking.goes_without_serving(d):
@@ -105,7 +105,11 @@ def _rules(d: Draft) -> Draft:
     seeded = replicas.seed(d)
     if seeded is not None:
         return seeded
-    return replicas.follow(_managed(swapping.follow_role(replicas.judge(d))))
+    after = replicas.follow(_managed(swapping.follow_role(replicas.judge(d))))
+    given_up = swapping.goes_home(d) and not swapping.goes_home(after) and after.status.finalising is None
+    if given_up and (detach.deleting(d) or d.o.rollout.spec.disabled):
+        return detach.stays(after, Ending.DELETED if detach.deleting(d) else Ending.DISABLED)
+    return after
 
 
 def _managed(d: Draft) -> Draft:

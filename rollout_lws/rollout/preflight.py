@@ -99,7 +99,7 @@ def stands_in(d: Draft) -> Refusal | None:
     """Refuses a workload that another Rollout's release has made, and that serves in place of the user's."""
     for each in _written(d):
         users = each.workload.metadata.labels.get(d.keys.stands_for)
-        if users and not (d.swapped and each is d.o.stable):
+        if users and users != each.name and not (d.swapped and each is d.o.stable):
             return Refusal(
                 Reason.WORKLOAD_OWNED,
                 f"{each.called} serves in place of {users}, for whose Rollout it was made: name {users} instead, or"
@@ -295,7 +295,8 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 def cannot_release(d: Draft) -> Refusal | None:
     if d.beside_users:
         # The inactive side's version is in effect there, so that nothing of it can be in the way.
-        return invalid_spec(d) or other_style(d) or no_place(d) or cannot_route(d) or cannot_scale(d)
+        refusal = invalid_spec(d) or other_style(d) or no_place(d) or cannot_route(d) or cannot_scale(d)
+        return refusal or next(left_behind(d), None)
     return refused_by_spec(d) or name_taken(d) or cannot_route(d) or next(left_behind(d), None) or _cannot_count(d)
 
 
@@ -303,7 +304,7 @@ def left_behind(d: Draft) -> Iterator[Refusal]:
     """Refuses to have another LWS serve in place of one that Services or budgets select by its name. In a release those
     that appear are the user's to answer for.
     """
-    if not d.capacity.swaps or d.beside_users or d.status.phase == Phase.PROGRESSING:
+    if not d.capacity.swaps or d.paired or d.status.phase == Phase.PROGRESSING:
         return
     for resource, name in of_one_workload(d, d.name):
         yield Refusal(

@@ -72,7 +72,7 @@ def cannot_hold(d: Draft) -> Refusal | None:
 
 def scales_a_side(d: Draft) -> Refusal | None:
     """Refuses an autoscaler of one workload of a pair whose groups a release counts."""
-    names = d.o.rollout.spec.workloads
+    names = {*d.o.rollout.spec.workloads, d.name, d.other_name}
     for live in d.o.autoscalers.objects:
         scaled, owner = hpa_bounds.scaled_workload(live), hpa_bounds.scaled_object(live)
         if scaled in names:

@@ -14,12 +14,12 @@ _NAMED, _FIRST = 6, 3
 
 
 def told_of_canary(d: Draft) -> Draft:
-    """Reports the canary's claims, in the decision that removes its groups."""
-    canary = d.made
+    """Reports the claims of the LWS whose groups are removed, in the decision that does so."""
+    canary = d.made if d.made is not None or not d.swapped else d.o.canary
     if canary is None or canary.workload.metadata.terminating or not canary.workload.replicas:
         return d
     meta = canary.workload.metadata
-    stay, groups = kept(canary.workload.version, by_scaling=False), range(canary.workload.replicas)
+    stay, groups = kept(canary.workload.version, by_scaling=d.swapped), range(canary.workload.replicas)
     names = [*islice(stay.of(meta.name, groups), _NAMED)]
     return _tell(d, names, stay.count(len(groups)), f"-l {d.labels.workload}={meta.name}")
 

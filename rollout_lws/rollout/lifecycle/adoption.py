@@ -171,6 +171,11 @@ def _replaced(d: Draft) -> Draft:
     that takes, this gives a verdict.
     """
     left = d.status.traffic is not None or d.o.marked.any_own
+    users = d.o.canary
+    serves = d.swapped and users is not None and any(group.ready(d.now) for group in groups(users))
+    if serves and d.stable.workload.replicas == 0 and is_empty(d.stable):
+        told = f"{d.other_name} serves, and {d.name} has no groups: it becomes the active side"
+        return swapping.turn(d).reconciling(Reason.ADOPTING, SummaryState.ADOPTING, told)
     parked = d.swapped and d.o.canary is not None and is_empty(d.o.canary)
     if (d.o.canary is None or parked) and d.o.batch_release is None and not left:
         return d

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from rollout_lws.api import Phase, SummaryState, rollouts
 from rollout_lws.capacity.batch_release import dismiss
-from rollout_lws.capacity.extra_workload import remove
 from rollout_lws.capacity.stable_groups import named
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
@@ -73,13 +72,12 @@ def leave(d: Draft, ending: Ending) -> Draft:
         d, emptied = (d, DONE) if d.paired else route.withdraw(d)
         if not emptied.done:
             return _leaving(d, ending, emptied.message)
-        result = remove(d.made, d.keys)
-        d = d.take(result)
-        if result.done and d.o.batch_release is not None:
+        d, gone = swapping.clear(d)
+        if gone.done and d.o.batch_release is not None:
             d = d.write(dismiss(d.o.batch_release, d.keys))
-        return _leaving(d, ending, result.message or "removing the BatchRelease")
+        return _leaving(d, ending, gone.message or "removing the BatchRelease")
     if d.swapped and not swapping.leaves_as_is(d):
-        return _stays(d, ending)
+        return stays(d, ending)
     decided = d.paired and d.o.stable is not None and not d.o.undecided
     if decided and sides.is_on_record(d):
         # The entry that tells which side is active goes: until then the weights say so.
@@ -99,7 +97,7 @@ def leave(d: Draft, ending: Ending) -> Draft:
     return _gone(d, ending)
 
 
-def _stays(d: Draft, ending: Ending) -> Draft:
+def stays(d: Draft, ending: Ending) -> Draft:
     """Keeps a Rollout whose workloads have changed roles: its manifests alone do not say which of them serves."""
     d = actions.act(hold_enforcement.keep_hold(d))
     d = d.set(phase=Phase.TERMINATING if ending is Ending.DELETED else Phase.DISABLING)
@@ -201,9 +199,12 @@ def _unlabel(d: Draft, facts: Facts) -> Draft:
         "labels": {key: None for key in (d.keys.side,) if key in meta.labels and not d.swapped},
         "annotations": {key: None for key in (d.keys.replicas,) if key in meta.annotations},
     }
-    if not any(marks.values()):
+    metadata: dict[str, object] = {member: keys for member, keys in marks.items() if keys}
+    if d.swapped and facts is d.o.stable and d.keys.canary_finalizer in meta.finalizers:
+        metadata["finalizers"] = [each for each in meta.finalizers if each != d.keys.canary_finalizer]
+    if not metadata:
         return d
-    body = {"metadata": {member: keys for member, keys in marks.items() if keys}}
+    body = {"metadata": metadata}
     resource = facts.workload.resource
     return d.write((Patch(resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
 

@@ -12,7 +12,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_lws
-from rollout_lws.rollout.preflight import cannot_release, invalid_spec, refused_by_spec
+from rollout_lws.rollout.preflight import cannot_release, claims_changed, invalid_spec, refused_by_spec
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.roles import swapping
@@ -61,7 +61,7 @@ def settle(d: Draft) -> Draft:
         return d.refuse(refusal)
     if d.swapped and d.o.canary is None:
         return swapping.users_missing(d)
-    refusal = refused_by_spec(d) if d.pending and d.replicas and not d.beside_users else None
+    refusal = (claims_changed if d.beside_users else refused_by_spec)(d) if d.pending and d.replicas else None
     if refusal:
         # LWS cannot even act on some of these, so waiting for it would hide the refusal.
         return refuse(d, refusal)
@@ -155,7 +155,14 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
     d = d.set(phase=Phase.HEALTHY)
     d = d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
     d = drop_surplus(d)
-    return rests(d).adding(_unreached(d))
+    return rests(d).adding(_unreached(d)).adding(_goes_away(d))
+
+
+def _goes_away(d: Draft) -> str:
+    """What to do about one that serves in place of the user's and is being deleted; "" if it is not."""
+    if not (d.swapped and d.stable.workload.metadata.terminating):
+        return ""
+    return f"{d.called} is being deleted, and serves until its requests are at {d.other_name}: {d.command('home')}"
 
 
 def _unreached(d: Draft) -> str:
@@ -192,7 +199,8 @@ def _at_zero(d: Draft) -> Draft:
         return waits_for_empty(d, SummaryState.PREPARING)
     if d.swapped:
         told = f"{d.edited.name} becomes the active side: neither has groups"
-        return swapping.turn(d).reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
+        d = swapping.turn(d.set(start_requested=None))
+        return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
     revision = target_revision(d.stable)
     d = record_stable(d, d.version, revision)
     d = d.set_sub(stable_revision=revision, new_revision=revision)
@@ -208,6 +216,9 @@ def _awaited(d: Draft) -> tuple[Facts, ...]:
 def _wants_home(d: Draft) -> Draft:
     """Has the user's workload get the requests back before one that a release has made is gone, if that is deleted."""
     if not d.stable.workload.metadata.terminating or d.o.canary is None or d.status.start_requested:
+        return d
+    if d.status.aborted is not None:
+        # A person, or a failure, has ended that before.
         return d
     note = f"{d.called} is being deleted: its requests go to {d.edited.called} first"
     return d.set(start_requested=True).event(EventReason.RELEASE_STARTED, note, warning=True)

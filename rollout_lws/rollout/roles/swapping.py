@@ -48,11 +48,14 @@ def follow_role(d: Draft) -> Draft:
     """Mirrors the role in the status, for people, and on the user's workload, once it is parked no more."""
     d = d.set(active=d.name if d.swapped else None)
     meta = d.stable.workload.metadata
-    if d.swapped and not (meta.terminating or d.keys.canary_finalizer in meta.finalizers):
-        # Its groups serve on if a person deletes it, until the requests are elsewhere.
-        finalizers = [*meta.finalizers, d.keys.canary_finalizer]
-        return d.write((patch(d.stable, {"metadata": {"finalizers": finalizers}}, "it serves"),))
-    if d.swapped or meta.labels.get(d.keys.side) is None or d.o.canary is not None:
+    if d.swapped:
+        labels = {d.keys.stands_for: d.other_name, d.keys.side: ACTIVE}
+        body: dict[str, object] = {"labels": labels} if not labels.items() <= meta.labels.items() else {}
+        if not (meta.terminating or d.keys.canary_finalizer in meta.finalizers):
+            # Its groups serve on if a person deletes it, until the requests are elsewhere.
+            body["finalizers"] = [*meta.finalizers, d.keys.canary_finalizer]
+        return d.write((patch(d.stable, {"metadata": body}, "it serves"),)) if body else d
+    if meta.labels.get(d.keys.side) is None or d.o.canary is not None:
         return d
     return d.write((patch(d.stable, {"metadata": {"labels": {d.keys.side: None}}}, "it has all requests"),))
 
@@ -94,14 +97,17 @@ def leaves_as_is(d: Draft) -> bool:
 
 def goes_home(d: Draft) -> bool:
     """True if a Rollout that leaves first brings the requests to the user's workload, as a person has asked."""
-    return d.swapped and bool(d.status.start_requested)
+    return d.swapped and bool(d.status.start_requested) and not leaves_as_is(d)
 
 
 def stays_away(d: Draft) -> Draft:
     """Gives the verdict of a Rollout that may not leave: the user's manifest would start nothing, or other groups."""
     users, key, meta = d.o.canary, d.keys.leave_as_is, d.o.rollout.metadata
-    without, create = (f"{users.called} has no groups", "") if users is not None else ("", "create it, and then ")
-    without = without or f"{d.kind} {d.other_name} does not exist"
+    if users is None:
+        without, create = f"{d.kind} {d.other_name} does not exist", "create it, and then "
+    else:
+        count = users.workload.replicas
+        without, create = f"{users.called} has {f'{count} groups of no release' if count else 'no groups'}", ""
     place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
     return d.stalled(
         Reason.STANDS_IN,

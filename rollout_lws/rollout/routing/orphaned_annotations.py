@@ -23,7 +23,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
     restored as best effort and blocks nothing. Selectors that would match more than one version stay pinned (see
     ``left_pinned``).
     """
-    annotated, here = d.o.marked, d.o.rollout.spec.workload_ref.name
+    annotated, here = d.o.marked, _here(d)
     if annotated.waits and annotated.deleted_uids:
         return d, True
     waits = False
@@ -46,6 +46,11 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
     return d, waits
 
 
+def _here(d: Draft) -> str:
+    """Name of the LWS that has the requests, or whose canary has some."""
+    return d.name if d.swapped else d.o.rollout.spec.workload_ref.name
+
+
 def take_back_last(d: Draft) -> Draft:
     """Restores everything that deleted Rollouts modified, as best-effort writes: a refusal blocks nothing."""
     if not d.o.marked.waits:
@@ -55,7 +60,7 @@ def take_back_last(d: Draft) -> Draft:
 
 
 def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
-    annotated, here = d.o.marked, d.o.rollout.spec.workload_ref.name
+    annotated, here = d.o.marked, _here(d)
     pinned = {(each.selecting.resource, each.name) for each in annotated.kept(deleted_uid, here)}
     for write in annotated.take_back(deleted_uid, here, "the Rollout that wrote it was deleted"):
         if _is_written(d, write):
@@ -117,11 +122,11 @@ def _others_refused(d: Draft) -> str:
 
 def _all_kept(d: Draft) -> Iterator[Kept]:
     for deleted_uid in d.o.marked.deleted_uids:
-        yield from d.o.marked.kept(deleted_uid, d.o.rollout.spec.workload_ref.name)
+        yield from d.o.marked.kept(deleted_uid, _here(d))
 
 
 def _routes_by(d: Draft, kept: Kept) -> bool:
-    if d.o.marked.is_of(d.o.rollout.spec.workload_ref.name, kept.workload):
+    if d.o.marked.is_of(_here(d), kept.workload):
         return True
     return (kept.selecting.resource, kept.name) in d.o.marked.named
 

@@ -20,7 +20,7 @@ from rollout_lws.rollout.routing.backend_listing import WITHOUT_REQUESTS, Listin
 from rollout_lws.rollout.routing.drains import Leaving, drained, fixed
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import barred_route
-from rollout_lws.rollout.routing.selector_pinning import answer, answer_conflict, withdraw_annotated
+from rollout_lws.rollout.routing.selector_pinning import answer, answer_conflict, make_copy, withdraw_annotated
 from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import (
@@ -246,12 +246,20 @@ def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, R
     d, pinned = _answered(d, facts)
     d, routed = _apply(d, facts, ALL_STABLE)
     if not routed.done:
-        return d, routed
+        # Routers accept no route with a Service that another client has deleted, whatever its weight.
+        turned = d.capacity.swaps and ending_of(d.state) is Ending.SUCCESS
+        lists = any(each.state.modified for each in routers(facts)) and not (d.paired or d.capacity.one_workload)
+        return make_copy(d, facts, stable_endpoints(d) if turned else None) if lists else d, routed
     if not pinned.is_all_there_is:
         return d, pinned
     given_at = (d.status.traffic or record).since
     if d.capacity.swaps and ending_of(d.state) is Ending.SUCCESS:
-        # What ran on groups of the old version has ended before the roles changed.
+        # What ran on groups of the old version has ended before the roles changed, unless another client has had the
+        # user's Service lead to them since.
+        conflicts = d.status.traffic.conflicts if d.status.traffic is not None else ()
+        again = max((each.at for each in conflicts if each.at is not None), default=None)
+        if again is not None and (given_at is None or again > given_at):
+            return awaited(*drained(d, again, _leaving(d, going)))
         return awaited(d, grace_over(d))
     # Requests may still be running in ready groups even if their Service is gone.
     if given_at is None or not _works(d):

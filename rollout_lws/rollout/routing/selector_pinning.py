@@ -94,7 +94,14 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
     new = new_endpoints(d)
     d, pinned = answer(d, facts)
     d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
-    if facts.canary_service is None and not any(barred(d, each) for each in pinned_selectors.of_stable(facts)):
+    return make_copy(d, facts), pinned if not pinned.done else pinned_new
+
+
+def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None = None) -> Draft:
+    """Creates the new version's Service, where there is none, which leads to it or to these ``endpoints``."""
+    unpinned = any(barred(d, each) for each in pinned_selectors.of_stable(facts))
+    if facts.service is not None and facts.canary_service is None and not unpinned:
+        new = endpoints or new_endpoints(d)
         body = services.canary_service(
             facts.service,
             d.uid,
@@ -104,7 +111,7 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
             owner=facts.owner,
         )
         d = d.write((Create(SERVICES, body, "the new version's groups"),))
-    return d, pinned if not pinned.done else pinned_new
+    return d
 
 
 def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:

@@ -17,6 +17,7 @@ from rollout_lws.rollout.backoff import Wait, doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, groups_for_all, settings, weight_of
+from rollout_lws.rollout.state import CleaningUp
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
@@ -211,7 +212,9 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | 
     """
     record = d.status.traffic or TrafficRecord()
     new = new_endpoints(d)
-    if not d.new_ready or record.since is None:
+    # After a change of roles the old version's groups stand for a while.
+    stands = d.capacity.swaps and isinstance(d.state, CleaningUp) and any(each.ready(d.now) for each in new.groups)
+    if not (d.new_ready or stands) or record.since is None:
         return False, None
     ready = stable_endpoints(d).ready_since
     if not ready or record.stable_drained_at is not None:

@@ -14,7 +14,7 @@ from rollout_lws.rollout.recent_writes import written_lately
 from rollout_lws.rollout.routing.drains import Leaving, drained
 from rollout_lws.rollout.routing.route import awaited, grace_over, keep, route, set_traffic, withdraw
 from rollout_lws.rollout.routing.route_result import Routed
-from rollout_lws.rollout.routing.selector_pinning import point
+from rollout_lws.rollout.routing.selector_pinning import make_copy, point
 from rollout_lws.rollout.routing.serving import behind_stable
 from rollout_lws.rollout.routing.unmanaged_backends import unlisted
 from rollout_lws.rollout.routing.versions import all_endpoints, new_endpoints, stable_endpoints
@@ -54,6 +54,8 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     if facts is None or record is None or record.step is None or facts.service is None:
         return d, routed
     stable, new = stable_endpoints(d), new_endpoints(d)
+    # Another client may have deleted it.
+    d = make_copy(d, facts) if new.exists else d
     d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
     routed = routed if not routed.done else pinned_new
     # During a pause, a canary that has become big enough gets no more weight.

@@ -50,6 +50,7 @@ async def test_roles_alternate_each_release_loads_once_and_nothing_is_left() -> 
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over"])
 @pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])
 async def test_an_abort_leaves_the_requests_where_they_were(away: bool, moment: str) -> None:
@@ -71,6 +72,7 @@ async def test_an_abort_leaves_the_requests_where_they_were(away: bool, moment: 
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over"])
 @pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])
 async def test_a_third_version_and_the_stable_one_take_the_release_back(away: bool, moment: str) -> None:
@@ -93,6 +95,7 @@ async def test_a_third_version_and_the_stable_one_take_the_release_back(away: bo
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("count", [2, 6])
 @pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over"])
 @pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])

@@ -45,6 +45,7 @@ WAYS = pytest.mark.parametrize("away", [False, True], ids=["from home", "back ho
 # Ways to share requests
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("by", PROVIDERS, ids=str)
 async def test_requests_are_shared_by_any_router(by: Provider) -> None:
     async with swapped(by=by) as m:
@@ -152,6 +153,7 @@ async def test_an_autoscaler_of_the_workload_is_refused() -> None:
         assert "have it scale the Rollout" in world.status["message"] and replicas(world) == {NAME: 4}
 
 
+@pytest.mark.one_in(4)
 @WAYS
 async def test_a_number_of_zero_waits_for_the_end_of_a_release(away: bool) -> None:
     async with swapped() as m:
@@ -170,6 +172,7 @@ async def test_a_number_of_zero_waits_for_the_end_of_a_release(away: bool) -> No
 # People who edit
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @MOMENTS
 @pytest.mark.parametrize("what", ["service", "route"])
@@ -191,6 +194,7 @@ async def test_manifests_of_the_route_are_applied_again(away: bool, moment: str,
         assert not m.meter.failures
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @MOMENTS
 async def test_the_workload_is_applied_again_by_another_manager(away: bool, moment: str) -> None:
@@ -216,6 +220,7 @@ async def test_the_workload_is_applied_again_by_another_manager(away: bool, mome
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @WAYS
 async def test_a_version_that_is_applied_as_the_roles_change_is_the_next_release(away: bool) -> None:
     async with swapped() as m:
@@ -234,6 +239,7 @@ async def test_a_version_that_is_applied_as_the_roles_change_is_the_next_release
 # Groups that fail
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @MOMENTS
 async def test_what_serves_loses_its_groups(away: bool, moment: str) -> None:
@@ -251,6 +257,7 @@ async def test_what_serves_loses_its_groups(away: bool, moment: str) -> None:
         assert not m.meter.failures
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over"])
 async def test_a_new_version_that_stops_serving_gives_its_requests_back(away: bool, moment: str) -> None:
@@ -268,6 +275,7 @@ async def test_a_new_version_that_stops_serving_gives_its_requests_back(away: bo
         assert replicas(world)[other] == 4
 
 
+@pytest.mark.one_in(4)
 @WAYS
 async def test_a_version_that_never_becomes_ready_is_aborted_by_itself(away: bool) -> None:
     async with swapped() as m:
@@ -293,6 +301,7 @@ async def test_no_event_says_what_is_not_so() -> None:
         assert stands_in(m.world)
 
 
+@pytest.mark.one_in(4)
 @WAYS
 async def test_a_version_that_is_applied_in_the_moment_of_the_change_is_released_next(away: bool) -> None:
     async with swapped() as m:

@@ -390,6 +390,7 @@ async def test_a_status_that_is_lost_as_the_rollout_is_disabled_leaves_no_groups
         m.assert_unharmed()
 
 
+@pytest.mark.each_change
 async def test_a_service_that_is_applied_again_as_the_roles_have_changed_cuts_nothing() -> None:
     async with swapped() as m:
         world = m.world
@@ -448,6 +449,7 @@ async def test_what_is_left_as_it_is_gets_its_finalizer_again() -> None:
         assert (world.get(LEADER_WORKER_SETS, CANARY) or {})["metadata"]["finalizers"] == [KEYS.canary_finalizer]
 
 
+@pytest.mark.each_change
 async def test_a_version_with_a_partition_restarts_no_group_that_drains() -> None:
     async with swapped() as m:
         world = m.world

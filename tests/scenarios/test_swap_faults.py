@@ -64,6 +64,7 @@ def test_a_controller_killed_after_any_write_comes_to_the_same_end(part: int) ->
 # Lost and false evidence
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @MOMENTS
 async def test_a_wiped_status_takes_no_side_that_serves(away: bool, moment: str) -> None:
@@ -80,6 +81,7 @@ async def test_a_wiped_status_takes_no_side_that_serves(away: bool, moment: str)
         assert not m.meter.failures
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @pytest.mark.parametrize("phase", ["Healthy", "Aborted", "Initial", "Progressing"])
 async def test_a_forged_status_takes_no_side_that_serves(away: bool, phase: str) -> None:
@@ -97,6 +99,7 @@ async def test_a_forged_status_takes_no_side_that_serves(away: bool, phase: str)
         assert not m.meter.failures
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @pytest.mark.parametrize("task", ["Promote", "CleanUp", "RollBackSteps", "RollBackPromotion"])
 @pytest.mark.parametrize("reason", ["Success", "Rollback", "RolledOutNatively"])
@@ -149,6 +152,7 @@ async def test_one_that_serves_in_its_place_is_deleted_when_the_requests_are_hom
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @MOMENTS
 async def test_numbers_that_are_applied_in_a_release_home_are_put_back(moment: str) -> None:
     async with swapped() as m:
@@ -164,6 +168,7 @@ async def test_numbers_that_are_applied_in_a_release_home_are_put_back(moment: s
         assert not m.meter.failures
 
 
+@pytest.mark.one_in(4)
 @MOMENTS
 async def test_numbers_that_are_applied_while_another_workload_takes_over_are_put_back(moment: str) -> None:
     async with swapped() as m:
@@ -261,6 +266,7 @@ async def test_a_disabled_rollout_says_which_workload_serves() -> None:
         m.assert_unharmed()
 
 
+@pytest.mark.one_in(4)
 @WAYS
 @MOMENTS
 async def test_a_rollout_that_is_deleted_in_a_release_goes_back_first(away: bool, moment: str) -> None:
@@ -282,6 +288,7 @@ async def test_a_rollout_that_is_deleted_in_a_release_goes_back_first(away: bool
 # Plans that change
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("plan", ["canary", "in place", "blue-green"])
 async def test_another_plan_brings_the_next_release_home(plan: str) -> None:
     async with swapped() as m:

@@ -20,6 +20,7 @@ from tests.cli.plan.snapshots import plan_of, snapshot
 from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, set_weights, share
 from tests.scenarios.paired_shift import ShiftJudge
 from tests.scenarios.routed import PROVIDERS, Provider, create_provider
+from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
@@ -87,9 +88,11 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
             )
             world.approve()
         new = dict.fromkeys(range(replicas), "v2")
-        await world.until(lambda: world.state == "Healthy" and world.groups() == new, "released", 7200)
+        swapped = STRATEGIES[strategy].swaps
+        serves = CANARY if swapped else NAME
+        await world.until(lambda: world.state == "Healthy" and world.groups(serves) == new, "released", 7200)
         await world.rest()
-        assert world.names()["leaderworkersets"] == [NAME]
+        assert world.names()["leaderworkersets"] == ([NAME, CANARY] if swapped else [NAME])
         assert world.errors == []
 
 

@@ -227,6 +227,12 @@ async def test_the_way_back_home_is_told_and_so_is_what_the_made_one_leaves() ->
         assert told(plan, "Service past leads to groups of llama-canary alone: its clients get no share of a step, and")
         assert told(plan, "PodDisruptionBudget budget covers groups of llama-canary alone, so that all of llama may")
         assert not told(plan, "leads to groups of llama-canary too") and not told(plan, "covers groups: it")
+        assert [each.split(" selects")[0] for each in plan.refusals] == [
+            "Service past",
+            "PodDisruptionBudget budget",
+        ]
+        world.delete(SERVICES, "past")
+        world.delete(POD_DISRUPTION_BUDGETS, "budget")
         world.patch_lws({"replicas": 2})
         plan = make(seen(world, new_version("v3")), seen(world))
         assert told(plan, "LeaderWorkerSet llama has 2 groups and no requests: it is scaled to 0 before anything")

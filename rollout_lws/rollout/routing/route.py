@@ -256,9 +256,9 @@ def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, R
     if d.capacity.swaps and ending_of(d.state) is Ending.SUCCESS:
         # What ran on groups of the old version has ended before the roles changed, unless another client has had the
         # user's Service lead to them since.
-        conflicts = d.status.traffic.conflicts if d.status.traffic is not None else ()
-        again = max((each.at for each in conflicts if each.at is not None), default=None)
-        if again is not None and (given_at is None or again > given_at):
+        known = d.status.traffic or record
+        again = max((each.at for each in known.conflicts if each.at is not None), default=None)
+        if again is not None and (known.stable_drained_at is None or again > known.stable_drained_at):
             return awaited(*drained(d, again, _leaving(d, going)))
         return awaited(d, grace_over(d))
     # Requests may still be running in ready groups even if their Service is gone.

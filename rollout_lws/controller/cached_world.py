@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
+from rollout_lws.controller.informers import BY_OWNER, MARKED, OF_LWS, Informers, place
 from rollout_lws.controller.on_demand_watches import OnDemandWatches
 from rollout_lws.measuring.rounds import Measuring
 from rollout_lws.objects.resources import Resource
@@ -42,9 +42,6 @@ class CachedWorld:
 
     def workload(self, kind: Resource, name: str) -> Target | None:
         return self.informers.workloads[kind].get(self.namespace, name)
-
-    def canaries_of(self, kind: Resource, workload: str) -> Iterable[Target]:
-        return self.informers.workloads[kind].by_index(BY_STABLE, self._place(workload))
 
     def leaders(self, workload: str) -> Iterable[Pod]:
         return self.informers.leaders.of(self._place(workload))

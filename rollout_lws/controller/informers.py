@@ -35,10 +35,10 @@ from rollout_lws.workload.canary import canary_name, stable_of
 #: Called with each Rollout that a change concerns, as (namespace, name).
 Wake = Callable[[tuple[str, str]], None]
 
-#: Indexes: objects of an LWS, by that LWS; LWSs, by the name of their canary and by the stable LWS in their label;
+#: Indexes: objects of an LWS, by that LWS; LWSs, by the name of their canary;
 #: owned objects, by their owner's UID; Rollouts that route requests, by namespace; Services with our annotation, by
 #: namespace; Rollouts, by their UID.
-OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER, ROUTING = "lws", "canary", "stable", "owner", "routing"
+OF_LWS, BY_CANARY, BY_OWNER, ROUTING = "lws", "canary", "owner", "routing"
 MARKED, BY_UID = "marked", "uid"
 
 
@@ -107,8 +107,7 @@ class Informers:
         )
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: dict[Resource, Informer[Target]] = {
-            kind: informer(kind, decode, canary=_place_of_canary, stable=self._marked)
-            for kind, decode in TRIMMED.workloads.items()
+            kind: informer(kind, decode, canary=_place_of_canary) for kind, decode in TRIMMED.workloads.items()
         }
         kinds = RELEASED.values()
         self.leaders: Labelled[Pod] = Labelled(

@@ -28,7 +28,7 @@ from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, Re
 from rollout_lws.rollout.routing.sides import ACTIVE
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import marks
-from rollout_lws.workload.canary import canary_name, name_of_canary
+from rollout_lws.workload.canary import canary_name, name_of_canary, stable_of
 from rollout_lws.workload.facts import Facts, NamedObject
 
 
@@ -75,11 +75,9 @@ def _picture(
     known = _Known(refusals(world), queues(world))
     paired = pair_of(world, rollout, kind, lambda lws: _facts(world, lws, known), now)
     stable = world.workload(kind, workload) if kind is not None else None
-    # Without the stable LWS the canary's name is unknown, and only the canary's label identifies it.
     place = canary_name(stable) if stable is not None and paired is None else None
-    canaries = _by_name(world.canaries_of(kind, workload)) if kind is not None else []
-    canary = next((each for each in canaries if place is None or each.metadata.name == place), None)
     made = world.workload(kind, name_of_canary(workload)) if kind is not None and paired is None else None
+    canary = made if made is not None and stable_of(made.metadata.labels, world.keys) == workload else None
     swapped = made is not None and _stands_in(made, workload, world.keys)
     if paired is not None:
         stable, canary = paired.stable, paired.canary

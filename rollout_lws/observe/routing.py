@@ -25,7 +25,7 @@ from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.canary import canary_name, name_of_canary, stable_of
+from rollout_lws.workload.canary import name_of_canary, stable_of
 
 _BEING_LISTED = "routes and pools are being listed"
 
@@ -141,7 +141,7 @@ def routing(
             for pool, service in figures_of.items()
             if world.unknown(INFERENCE_POOLS) is None and (not service or world.unknown_endpoints(service) is None)
         },
-        other_leaders=_other_leaders(world, _own(stable, canary, paired is not None)),
+        other_leaders=_other_leaders(world, _own(rollout, stable, canary)),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,
         trouble=waits or "",
@@ -178,10 +178,12 @@ def mentioning(stored: Iterable[StoredObject], *words: str) -> tuple[Object, ...
     return tuple(msgspec.json.decode(each.body) for each in sorted(near, key=lambda each: each.metadata.name))
 
 
-def _own(stable: Target | None, canary: Target | None, paired: bool) -> frozenset[str]:
-    """Names of the workloads whose groups are the Rollout's, even those of a canary that is gone."""
-    there = frozenset(each.metadata.name for each in (stable, canary) if each is not None)
-    return there if paired or stable is None else there | {canary_name(stable)}
+def _own(rollout: Rollout, stable: Target | None, canary: Target | None) -> frozenset[str]:
+    """Names of the workloads whose groups are the Rollout's; of no pair even those of workloads that are gone."""
+    if rollout.spec.counterpart_ref is not None:
+        return frozenset(each.metadata.name for each in (stable, canary) if each is not None)
+    own = rollout.spec.workload_ref.name
+    return frozenset({own, name_of_canary(own)})
 
 
 def _other_leaders(world: World, names: Collection[str]) -> Mapping[str, tuple[dict[str, str], ...]]:

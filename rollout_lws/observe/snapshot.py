@@ -74,11 +74,6 @@ class ListedWorld(ABC):
     def workload(self, kind: Resource, name: str) -> Target | None:
         return self._get(kind, name, self.decoders.workloads[kind])
 
-    def canaries_of(self, kind: Resource, workload: str) -> Iterable[Target]:
-        labels = (self.keys.canary_leader_worker_set, self.keys.stands_for)
-        selectors = (f"{label}={workload}" for label in labels)
-        return [lws for each in selectors for lws in self._list(kind, each, self.decoders.workloads[kind])]
-
     def leaders(self, workload: str) -> Iterable[Pod]:
         return [pod for pod in self._of(PODS, workload, self.decoders.leader) if pod.is_leader]
 

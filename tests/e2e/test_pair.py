@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from rollout_lws.objects.owners import OURS
@@ -16,9 +13,9 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
 )
-from tests.e2e.place import UNROUTED, Place
+from tests.e2e.killed_once import Story, all_told
+from tests.e2e.place import Place
 from tests.e2e.world import RemoteWorld
-from tests.kubectl.programs import Programs
 from tests.scenarios.paired import (
     BLUE,
     GREEN,
@@ -105,7 +102,6 @@ async def corrected(world: RemoteWorld) -> None:
     await world.until(lambda: weights(world) == {BLUE: 0, GREEN: 100}, "corrected", 30)  # type: ignore[arg-type]
 
 
-Story = Callable[[RemoteWorld], Awaitable[None]]
 STORIES: tuple[Story, ...] = (there_and_back, aborted, deleted, corrected)
 
 
@@ -259,45 +255,28 @@ SCALED: tuple[Story, ...] = (scaled_there_and_back, scaled_and_aborted, scaled_a
 
 
 async def test_a_pair_comes_to_each_of_its_ends(place: Place) -> None:
-    await _all_told(place, STORIES)
+    await all_told(place, STORIES, "pair", _tell)
 
 
 async def test_a_pair_that_releases_scale_comes_to_each_of_its_ends(place: Place) -> None:
-    await _all_told(place, SCALED)
+    await all_told(place, SCALED, "pair", _tell)
 
 
 async def test_a_pair_that_shifts_comes_to_each_of_its_ends(place: Place) -> None:
-    await _all_told(place, SHIFTED)
+    await all_told(place, SHIFTED, "pair", _tell)
 
 
 async def test_a_pair_with_companions_comes_to_each_of_its_ends(place: Place) -> None:
-    await _all_told(place, ACCOMPANIED)
+    await all_told(place, ACCOMPANIED, "pair", _tell)
 
 
-async def _all_told(place: Place, every: tuple[Story, ...]) -> None:
-    if place.unrouted:
-        pytest.skip(f"{UNROUTED}: {place.unrouted}")
-    async with asyncio.TaskGroup() as stories:
-        for story in every:
-            stories.create_task(_told(place, story))
-
-
-async def _told(place: Place, story: Story) -> None:
-    programs = Programs()
-    try:
-        async with place.world(f"pair-{story.__name__.replace('_', '-')}", programs) as world:
-            await begin(world, scaled=story not in STORIES, shifts=story in SHIFTED, accompanied=story in ACCOMPANIED)
-            await story(world)
-            assert world.kills == 1
-            # Of workloads that releases scale, no Service is written either, and pods only where single groups go.
-            ours = {LEADER_WORKER_SETS.kind} if story not in STORIES else set()
-            ours |= {PODS.kind} if story in SHIFTED else set()
-            assert [each for each in _written(world) if each.split()[0] not in ours] == []
-    except BaseException as error:
-        error.add_note("\n".join(programs.logs()))
-        raise
-    finally:
-        await programs.close()
+async def _tell(world: RemoteWorld, story: Story) -> None:
+    await begin(world, scaled=story not in STORIES, shifts=story in SHIFTED, accompanied=story in ACCOMPANIED)
+    await story(world)
+    # Of workloads that releases scale, no Service is written either, and pods only where single groups go.
+    ours = {LEADER_WORKER_SETS.kind} if story not in STORIES else set()
+    ours |= {PODS.kind} if story in SHIFTED else set()
+    assert [each for each in _written(world) if each.split()[0] not in ours] == []
 
 
 def _written(world: RemoteWorld) -> list[str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, PODS
-from tests.e2e.place import UNROUTED, Place
+from tests.e2e.killed_once import Story, all_told
+from tests.e2e.place import Place
 from tests.e2e.world import RemoteWorld
-from tests.kubectl.programs import Programs
 from tests.scenarios.paired import approve_to_the_end
 from tests.scenarios.routed import BY_ROUTE, SERVICE, create_provider, routing
 from tests.scenarios.stories import CANARY
@@ -107,27 +104,13 @@ async def deleted_by_hand(world: RemoteWorld) -> None:
     await settled(world, HOME)
 
 
-Story = Callable[[RemoteWorld], Awaitable[None]]
 STORIES: tuple[Story, ...] = (there_and_back, aborted_both_ways, deleted_when_the_requests_are_home, deleted_by_hand)
 
 
 async def test_a_swap_comes_to_each_of_its_ends(place: Place) -> None:
-    if place.unrouted:
-        pytest.skip(f"{UNROUTED}: {place.unrouted}")
-    async with asyncio.TaskGroup() as stories:
-        for story in STORIES:
-            stories.create_task(_told(place, story))
+    await all_told(place, STORIES, "swap", _tell)
 
 
-async def _told(place: Place, story: Story) -> None:
-    programs = Programs()
-    try:
-        async with place.world(f"swap-{story.__name__.replace('_', '-')}", programs) as world:
-            await begin(world)
-            await story(world)
-            assert world.kills == 1
-    except BaseException as error:
-        error.add_note("\n".join(programs.logs()))
-        raise
-    finally:
-        await programs.close()
+async def _tell(world: RemoteWorld, story: Story) -> None:
+    await begin(world)
+    await story(world)

@@ -10,7 +10,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.scenarios.metered import Metered, metered
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.stories import CANARY
-from tests.scenarios.world import KEYS, NAME, World
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 STEPS: tuple[dict[str, Any], ...] = (
     {"replicas": "50%", "traffic": "0%", "pause": {}},
@@ -35,6 +35,26 @@ async def plain_swap(world: World, *steps: dict[str, Any], replicas: int = 4) ->
     await routed_at_rest(world, *(steps or STEPS), replicas=replicas, style="blueGreen", words=SWAP)
     await world.until(lambda: world.rollout["spec"].get("replicas") == replicas, "its number of groups")
     await world.rest()
+
+
+def leave_as_is(world: World) -> None:
+    """A person lets the Rollout leave while the workload that a release has made serves."""
+    world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
+
+
+async def left_as_is(world: World) -> dict[str, Any]:
+    """The Rollout is deleted and leaves the workload that a release has made as it is; gives it as it was."""
+    left = world.rollout
+    leave_as_is(world)
+    world.delete(ROLLOUTS, NAME)
+    await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 600)
+    return left
+
+
+def make_anew(world: World, left: dict[str, Any]) -> None:
+    """The Rollout that has left is made again, from its manifest."""
+    meta = {"name": NAME, "namespace": NAMESPACE}
+    world.server.create(ROLLOUTS, {**{key: each for key, each in left.items() if key != "status"}, "metadata": meta})
 
 
 def replicas(world: World) -> dict[str, int]:

@@ -109,6 +109,10 @@ class PairWalk:
     async def begin(self) -> None:
         await pair_at_rest(self.world, more={"progressDeadlineSeconds": 600}, replicas=2, beside=2, size=1)
 
+    def watch(self) -> None:
+        """Has writes judged from now on."""
+        WeightJudge(self.world).watch()
+
     async def do(self, act: Act) -> None:
         self.seen[f"act:{act.kind}"] += 1
         with contextlib.suppress(ApiError):
@@ -346,16 +350,16 @@ def node(number: int) -> dict[str, Any]:
 
 
 async def walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
-    await _walk(PairWalk, acts, seen)
+    await walked(PairWalk, acts, seen)
 
 
-async def _walk(made: type[PairWalk], acts: list[Act], seen: Counter[str]) -> None:
+async def walked(made: type[PairWalk], acts: list[Act], seen: Counter[str]) -> None:
     world = World(Options(nodes=3))
     here = made(world, seen)
     try:
         await here.begin()
         world.refuse = here.refused
-        WeightJudge(world).watch()
+        here.watch()
         for act in acts:
             await here.do(act)
         await here.settle()
@@ -423,7 +427,7 @@ class ScaledWalk(PairWalk):
 
 
 async def scaled_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
-    await _walk(ScaledWalk, acts, seen)
+    await walked(ScaledWalk, acts, seen)
 
 
 class ShiftWalk(ScaledWalk):
@@ -454,7 +458,7 @@ class ShiftWalk(ScaledWalk):
 
 
 async def shift_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
-    await _walk(ShiftWalk, acts, seen)
+    await walked(ShiftWalk, acts, seen)
 
 
 class CompanionsWalk(ScaledWalk):
@@ -484,7 +488,7 @@ class CompanionsWalk(ScaledWalk):
 
 
 async def companions_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
-    await _walk(CompanionsWalk, acts, seen)
+    await walked(CompanionsWalk, acts, seen)
 
 
 PAIR: Lane = walk, KINDS, st.just(Plan())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rollout_lws.api import batch_releases
@@ -19,6 +17,9 @@ from tests.scenarios.swapped import (
     STEPS,
     SWAP,
     come_to,
+    leave_as_is,
+    left_as_is,
+    make_anew,
     moved,
     released,
     replicas,
@@ -46,18 +47,13 @@ async def _all_moved(m: Metered) -> None:
     await world.until(moved_all, "all requests", 600)
 
 
-def _make_anew(world: World, made: dict[str, Any]) -> None:
-    meta = {"name": NAME, "namespace": NAMESPACE}
-    world.server.create(ROLLOUTS, {**{key: each for key, each in made.items() if key != "status"}, "metadata": meta})
-
-
 def _forced_out(world: World) -> None:
     """The Rollout goes without its controller, whose finalizer is taken, and is made anew."""
     made = world.rollout
     world.stop_controller()
     world.delete(ROLLOUTS, NAME)
     world.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
-    _make_anew(world, made)
+    make_anew(world, made)
     world.start_controller()
 
 
@@ -226,7 +222,7 @@ async def test_a_workload_may_be_left_as_it_is_where_the_way_home_is_refused() -
         await world.until(lambda: stalled(world, Reason.STANDS_IN), "told")
         world.request("Start")
         await world.sleep(60)
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
+        leave_as_is(world)
         await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 1200)
         assert replicas(world) == {NAME: 0, CANARY: 4}
 
@@ -239,7 +235,7 @@ async def test_a_workload_may_be_left_as_it_is_on_the_way_home() -> None:
         await world.until(lambda: stalled(world, Reason.STANDS_IN), "told")
         world.request("Start")
         await m.step(1)
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
+        leave_as_is(world)
         await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 1200)
         assert replicas(world) == {NAME: 0, CANARY: 4}
 
@@ -250,9 +246,7 @@ async def test_nothing_keeps_a_workload_that_is_left_without_its_hold() -> None:
         await moved(m, away=True)
         world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
         await world.sleep(60)
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
-        world.delete(ROLLOUTS, NAME)
-        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 600)
+        await left_as_is(world)
         world.delete(LEADER_WORKER_SETS, CANARY)
         await world.sleep(600)
         assert world.get(LEADER_WORKER_SETS, CANARY) is None
@@ -262,15 +256,12 @@ async def test_workloads_that_a_person_has_turned_meanwhile_are_taken_into_care(
     async with swapped() as m:
         world = m.world
         await moved(m, away=True)
-        made = world.rollout
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
-        world.delete(ROLLOUTS, NAME)
-        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 600)
+        made = await left_as_is(world)
         world.patch_lws({"replicas": 4})
         await world.until(lambda: world.groups() == dict.fromkeys(range(4), "v2"), "home", 600)
         world.patch_lws({"replicas": 0}, CANARY)
         await world.sleep(60)
-        _make_anew(world, made)
+        make_anew(world, made)
         await world.until_state("Healthy", 1200)
 
 
@@ -409,7 +400,7 @@ async def test_a_rollout_that_is_deleted_may_leave_with_its_status_lost_in_a_rel
         world.delete(ROLLOUTS, NAME)
         world.start_controller()
         await world.sleep(900)
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
+        leave_as_is(world)
         await world.sleep(900)
         assert world.get(ROLLOUTS, NAME) is None, world.status.get("message")
 
@@ -436,11 +427,8 @@ async def test_what_is_left_as_it_is_gets_its_finalizer_again() -> None:
     async with swapped() as m:
         world = m.world
         await moved(m, away=True)
-        made = world.rollout
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
-        world.delete(ROLLOUTS, NAME)
-        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 600)
-        _make_anew(world, made)
+        made = await left_as_is(world)
+        make_anew(world, made)
         await world.until_state("Healthy", 600)
         await world.rest()
         assert (world.get(LEADER_WORKER_SETS, CANARY) or {})["metadata"]["finalizers"] == [KEYS.canary_finalizer]

@@ -15,6 +15,8 @@ from tests.scenarios.paired_scaled import stalled
 from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import (
     come_to,
+    left_as_is,
+    make_anew,
     moved,
     plain_swap,
     released,
@@ -24,7 +26,7 @@ from tests.scenarios.swapped import (
     to_the_end,
 )
 from tests.scenarios.told import tells
-from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -237,15 +239,11 @@ async def test_a_rollout_leaves_both_as_they_are_where_a_person_says_so() -> Non
     async with swapped() as m:
         world = m.world
         await moved(m, away=True)
-        made = world.rollout
-        world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: "true"}}})
-        world.delete(ROLLOUTS, NAME)
-        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 600)
+        made = await left_as_is(world)
         await world.sleep(600)
         assert replicas(world) == {NAME: 0, CANARY: 4} and await m.shares() == {CANARY: 1.0}
         assert not (world.get(LEADER_WORKER_SETS, CANARY) or {})["metadata"].get("finalizers")
-        meta = {"name": NAME, "namespace": NAMESPACE}
-        world.server.create(ROLLOUTS, {**{k: v for k, v in made.items() if k != "status"}, "metadata": meta})
+        make_anew(world, made)
         await world.until_state("Healthy", 600)
         await world.rest()
         assert world.status["active"] == CANARY

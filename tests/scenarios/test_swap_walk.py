@@ -16,11 +16,10 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES, SERVICES
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
-from rollout_lws.sandbox.behaviours.cluster import Options
 from tests.scenarios.routed import SERVICE, routed_at_rest, routing
 from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import SWAP, replicas, stands_in
-from tests.scenarios.test_pair_walk import PLANS, PairWalk, node
+from tests.scenarios.test_pair_walk import PLANS, PairWalk, node, walked
 from tests.scenarios.test_random_walk import Kind, Lane, wander
 from tests.scenarios.walk_plans import Act, Plan
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
@@ -108,6 +107,9 @@ class SwapWalk(PairWalk):
         await routed_at_rest(self.world, *plan, replicas=R, style="blueGreen", words=SWAP, **more)
         self.world.patch_rollout({"strategy": {"progressDeadlineSeconds": 600}})
         self.world.checks.clear()
+
+    def watch(self) -> None:
+        ServingJudge(self.world).watch()
 
     def manifest(self) -> dict[str, Any]:
         kind = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
@@ -223,20 +225,7 @@ class SwapWalk(PairWalk):
 
 
 async def swap_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
-    world = World(Options(nodes=3))
-    here = SwapWalk(world, seen)
-    try:
-        await here.begin()
-        world.refuse = here.refused
-        ServingJudge(world).watch()
-        for act in acts:
-            await here.do(act)
-        await here.settle()
-    finally:
-        seen.update(f"told:{event.reason}" for event in world.events)
-        for task in tuple(here.tasks):
-            task.cancel()
-        world.close()
+    await walked(SwapWalk, acts, seen)
 
 
 SWAP_LANE: Lane = swap_walk, KINDS, st.just(Plan())

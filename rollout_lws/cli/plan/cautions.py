@@ -49,7 +49,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version, before: Observ
         routed = settings(d) is not None or found_by.both or found_by.old
         yield from _told(leaders_first(d.stable.workload, d.version) if routed else None)
     yield from _kueue(d)
-    yield from _others(d, is_swap=plan.sides is not None)
+    yield from _others(d)
     if settings(d) is None:
         yield from _unrouted(found_by)
     yield from _autoscalers(d)
@@ -240,21 +240,16 @@ def _kueue(d: Draft) -> Iterator[str]:
     yield from _told(kueue_ends_first(d.stable.workload, deadline_seconds(d)))
 
 
-def _others(d: Draft, *, is_swap: bool) -> Iterator[str]:
+def _others(d: Draft) -> Iterator[str]:
     """Other objects that route requests to groups, or limit disruptions of them."""
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     facts = d.o.routing
     if facts is not None:
         for resource, name in unlisted(facts, leaders):
-            alone = swap.reached_alone(d, resource, name) if is_swap else ""
-            told = f"{resource.kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step"
-            yield alone or told
+            yield f"{resource.kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step"
         for name, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items():
             if any(covers(live, each) for each in leaders):
-                alone = swap.covered_alone(d, name, live) if is_swap else ""
-                yield (
-                    alone or f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
-                )
+                yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
 
 
 def _unrouted(found: Reach) -> Iterator[str]:

@@ -8,12 +8,8 @@ from collections.abc import Iterator
 
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.plan.model import Sides, groups_of, when_drained
-from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.routing.unmanaged_backends import covers, labels_of_new
 from rollout_lws.rollout.routing.weights import settings
-from rollout_lws.traffic import pools, services
-from rollout_lws.traffic.split import Object
 
 
 def sides(d: Draft) -> Sides:
@@ -41,26 +37,3 @@ def cautions(d: Draft, there: Sides) -> Iterator[str]:
             f"after the release {there.inactive} serves in place of {name}, which has no groups and keeps the template"
             f" that you edit: scale the Rollout instead of the {d.kind}"
         )
-
-
-def reached_alone(d: Draft, resource: Resource, name: str) -> str:
-    """That a Service or pool leads to the groups of one of both only, which goes; "" if it leads to both."""
-    facts = d.o.routing
-    selecting = services.SELECTING if resource == SERVICES else pools.SELECTING
-    if facts is None or selecting.selects(facts.objects[resource][name], labels_of_new(d)):
-        return ""
-    return (
-        f"{resource.kind} {name} leads to groups of {d.name} alone: its clients get no share of a step, and have no"
-        f" group when {d.name} {'is deleted' if d.swapped else 'is scaled to 0'}; have it select by labels of the"
-        " template"
-    )
-
-
-def covered_alone(d: Draft, name: str, budget: Object) -> str:
-    """That a budget covers the groups of one of both only; "" if it covers both."""
-    if covers(budget, labels_of_new(d)):
-        return ""
-    return (
-        f"PodDisruptionBudget {name} covers groups of {d.name} alone, so that all of {d.other_name} may be evicted"
-        " together: have it select by labels of the template"
-    )

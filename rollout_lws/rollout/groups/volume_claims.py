@@ -15,7 +15,7 @@ _NAMED, _FIRST = 6, 3
 
 def told_of_canary(d: Draft) -> Draft:
     """Reports the claims of the LWS whose groups are removed, in the decision that does so."""
-    canary = d.made if d.made is not None or not d.swapped else d.o.canary
+    canary = d.o.canary if d.swapped else d.made
     if canary is None or canary.workload.metadata.terminating or not canary.workload.replicas:
         return d
     meta = canary.workload.metadata

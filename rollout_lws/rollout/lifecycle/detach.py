@@ -176,10 +176,8 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
         d = d.event(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)
-    if body is not None and d.swapped and facts is d.o.stable:
-        # A person who deletes it later has no controller that waits for its requests.
-        kept = [each for each in lws.metadata.finalizers if each != d.keys.canary_finalizer]
-        body["metadata"]["finalizers"] = kept or None
+    if body is not None:
+        body["metadata"] |= _without_finalizer(d, facts)
     if body is not None and d.keys.side in lws.metadata.labels and not d.swapped:
         body["metadata"]["labels"] = {d.keys.side: None}
     if body is not None and d.keys.replicas in lws.metadata.annotations:
@@ -200,13 +198,22 @@ def _unlabel(d: Draft, facts: Facts) -> Draft:
         "annotations": {key: None for key in (d.keys.replicas,) if key in meta.annotations},
     }
     metadata: dict[str, object] = {member: keys for member, keys in marks.items() if keys}
-    if d.swapped and facts is d.o.stable and d.keys.canary_finalizer in meta.finalizers:
-        metadata["finalizers"] = [each for each in meta.finalizers if each != d.keys.canary_finalizer]
+    metadata |= _without_finalizer(d, facts)
     if not metadata:
         return d
     body = {"metadata": metadata}
     resource = facts.workload.resource
     return d.write((Patch(resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+
+
+def _without_finalizer(d: Draft, facts: Facts) -> dict[str, object]:
+    """Takes the canary's finalizer from one that stays: a person who deletes it later has no controller that waits for
+    its requests.
+    """
+    own = facts.workload.metadata.finalizers
+    if not d.swapped or facts is not d.o.stable or d.keys.canary_finalizer not in own:
+        return {}
+    return {"finalizers": [each for each in own if each != d.keys.canary_finalizer] or None}
 
 
 def _where_they_stay(d: Draft, facts: Facts) -> str:

@@ -25,9 +25,9 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
         pair = _Pair(files, release, release.lws.metadata.name)
         for each in files.of_kind(NETWORK_POLICIES.kind):
             for path in _peers(each.body):
-                yield from pair.alone(each, "LWS333", path, "is about", "it does not hold for groups of {}")
+                yield from pair.alone(each, path, "is about", "it does not hold for groups of {}")
         for each in files.of_kind(POD_MONITORS.kind):
-            yield from pair.alone(each, "LWS333", ("spec", "selector"), "scrapes", "groups of {} have no figures")
+            yield from pair.alone(each, ("spec", "selector"), "scrapes", "groups of {} have no figures")
 
 
 class _Pair:
@@ -37,7 +37,7 @@ class _Pair:
         self._release, self._name, self._made = release, name, name_of_canary(name)
         self._labels = [known[name] for known in (files.leader_labels, files.worker_labels) if name in known]
 
-    def alone(self, found: Shaped, code: str, path: Path, does: str, told: str) -> Iterator[Finding]:
+    def alone(self, found: Shaped, path: Path, does: str, told: str) -> Iterator[Finding]:
         """A finding if its selector at ``path`` selects groups of the user's workload and not the same of the other."""
         selector = value_at(found.body, path)
         if not any(_selects(selector, own) and not _selects(selector, self._beside(own)) for own in self._labels):
@@ -45,7 +45,7 @@ class _Pair:
         template = next((f"{key}: {value}" for key, value in sorted(self._labels[0].items()) if "/" not in key), "")
         by = f"labels of the template, such as {template}" if template else "labels of the template"
         yield found.manifest.found(
-            code,
+            "LWS333",
             path,
             f"{self._name} and {self._made} serve in turn by {self._release.manifest.what_and_place}, and"
             f" {found.manifest.what} {does} groups of {self._name} alone, by {LWS_NAME}, so that"

@@ -19,7 +19,7 @@ _STEP_REPLICAS = (
 )
 _CAPACITY = (
     "!has(self.capacity) || !has(self.enableExtraWorkloadForCanary)"
-    " || self.enableExtraWorkloadForCanary == (self.capacity == 'ExtraWorkload')"
+    " || self.enableExtraWorkloadForCanary == (self.capacity in ['ExtraWorkload', 'Shift'])"
 )
 _WORKLOAD = " || ".join(f"self.apiVersion == '{each.api_version}' && self.kind == '{each.kind}'" for each in RELEASED)
 _RELEASED = " and ".join(f"{each.api_version} {each.kind}" for each in RELEASED)
@@ -34,7 +34,7 @@ _PAIR = (
 _PAIR_REPLICAS = "!has(self.touch) || !has(self.replicas)"
 _SHIFTS = (
     "!has(self.strategy.canary) || !has(self.strategy.canary.shift) || (!has(self.touch)"
-    " && has(self.strategy.canary.capacity) && self.strategy.canary.capacity == 'Pair')"
+    " && has(self.strategy.canary.capacity) && self.strategy.canary.capacity in ['Pair', 'Shift'])"
 )
 #: Absent, there is one group beyond the number, and none may lack in it.
 _SHIFT_MARGIN = (
@@ -77,7 +77,7 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     _rule(spec, _SAME_KIND, "counterpartRef must name another workload of the kind of workloadRef")
     _rule(spec, _PAIR_REPLICAS, "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself")
     _rule(spec, _PAIR, "capacity Pair and counterpartRef go together: set both or neither")
-    _rule(spec, _SHIFTS, "shift is for a pair whose workloads the release scales: set capacity Pair, and remove touch")
+    _rule(spec, _SHIFTS, "shift is for capacity Shift, and for a pair whose workloads the release scales (no touch)")
     _rule(spec, _COMPANIONS, "companions are of a pair: name its second workload in counterpartRef")
     _rule(
         spec,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, assert_never
 
 from pydantic import Field
 
@@ -312,14 +312,16 @@ class CanaryStrategy(StyleStrategy):
     patch_pod_template_metadata: MetadataPatch | None = None
     """Labels and annotations for the canary LWS's leader template."""
     capacity: Capacity | None = None
-    """How groups of the new version are made: ExtraWorkload (default), InPlace or Surge; Pair, where counterpartRef
-    names a second workload that has them.
+    """How groups of the new version are made: ExtraWorkload (default), InPlace, Surge, or Shift, with which groups of a
+    second workload come as old ones go, and it takes the place of the first one; Pair, where counterpartRef names a
+    second workload that has them.
     """
     enable_extra_workload_for_canary: bool | None = None
     """Kruise's word for it: true means ExtraWorkload, false InPlace; must not contradict capacity."""
     shift: Shift | None = None
-    """Of a pair: the side that has the requests gives up groups as the other one gets some, so that a release needs
-    hardly more accelerators than there are; absent: it keeps all of them until the roles change.
+    """Of capacity Shift, and of a pair: the workload that has the requests gives up groups as the other one gets some,
+    so that a release needs hardly more accelerators than there are. Absent: with capacity Shift its defaults; in a pair
+    the workload keeps all groups until the roles change.
     """
 
     @property
@@ -329,7 +331,15 @@ class CanaryStrategy(StyleStrategy):
 
     @property
     def shifting(self) -> Shift | None:
-        return self.shift
+        match self.made_by:
+            case Capacity.SHIFT:
+                return self.shift or Shift()
+            case Capacity.PAIR:
+                return self.shift
+            case Capacity.EXTRA_WORKLOAD | Capacity.IN_PLACE | Capacity.SURGE:
+                return None
+            case unknown:
+                assert_never(unknown)
 
     @property
     def metadata_patch(self) -> MetadataPatch | None:
@@ -404,9 +414,9 @@ class RolloutSpec(Model):
     """
     replicas: Annotated[int, Field(ge=0, le=100_000)] | None = None
     """Groups of the workload, which the controller writes to it and keeps there; absent: the workload's own number. The
-    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout. Of a pair, and with promotion
-    Swap, those of the workload that has the requests; absent: the controller writes its number here, unless touch is
-    RouteOnly.
+    scale subresource sets it, so kubectl scale and autoscalers may name the Rollout. Of a pair, and with promotion Swap
+    or capacity Shift, those of the workload that has the requests; absent: the controller writes its number here,
+    unless touch is RouteOnly.
     """
     disabled: bool | None = None
     """Leave the LeaderWorkerSet alone; false by default."""
@@ -416,8 +426,10 @@ class RolloutSpec(Model):
     @property
     def swaps(self) -> bool:
         """Whether the workloads that releases make take the place of that of workloadRef, in turn."""
-        plan = self.strategy.blue_green
-        return plan is not None and plan.promotion is Promotion.SWAP
+        canary, blue_green = self.strategy.canary, self.strategy.blue_green
+        if canary is not None:
+            return canary.made_by is Capacity.SHIFT
+        return blue_green is not None and blue_green.promotion is Promotion.SWAP
 
     @property
     def scales_sides(self) -> bool:

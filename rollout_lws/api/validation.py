@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from rollout_lws.api.expressions import unclosed
 from rollout_lws.api.gate_rules import before_traffic_problems, gate_problems, pool_problems, source_problems
 from rollout_lws.api.gate_spec import Analysis
-from rollout_lws.api.pair_rules import pair_problems
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import (
     CanaryStrategy,
@@ -21,6 +20,7 @@ from rollout_lws.api.rollout_spec import (
     StyleStrategy,
     TrafficRouting,
 )
+from rollout_lws.api.sides_rules import sides_problems
 from rollout_lws.api.words import DrainUntil
 from rollout_lws.objects.scaling import scaled
 
@@ -47,7 +47,7 @@ def each_problem(spec: RolloutSpec) -> Iterator[Problem]:
     if strategy.canary is not None:
         yield from _style(strategy.canary, strategy.source, "spec.strategy.canary")
         yield from _capacity(strategy.canary, "spec.strategy.canary")
-    yield from pair_problems(spec)
+    yield from sides_problems(spec)
 
 
 def _style(style: StyleStrategy, analysis: Analysis, at: str) -> Iterator[Problem]:

@@ -65,13 +65,14 @@ class Capacity(StrEnum):
     EXTRA_WORKLOAD = "ExtraWorkload"
     IN_PLACE = "InPlace"
     SURGE = "Surge"
+    SHIFT = "Shift"
     PAIR = "Pair"
 
     @property
     def makes_workload(self) -> bool:
         """Whether new groups come in a second LeaderWorkerSet, an extra workload in OpenKruise's words."""
         match self:
-            case Capacity.EXTRA_WORKLOAD:
+            case Capacity.EXTRA_WORKLOAD | Capacity.SHIFT:
                 return True
             case Capacity.IN_PLACE | Capacity.SURGE | Capacity.PAIR:
                 return False

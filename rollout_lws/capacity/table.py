@@ -18,6 +18,8 @@ def strategy_of(capacity: Capacity) -> CapacityStrategy:
             return known.IN_PLACE
         case Capacity.SURGE:
             return known.SURGE
+        case Capacity.SHIFT:
+            return known.SHIFT
         case Capacity.PAIR:
             return known.PAIR
         case _:
@@ -32,9 +34,9 @@ def strategy_on_record(capacity: Capacity | None, plan: StyleStrategy | None) ->
 
 def recorded(plan: StyleStrategy, *, swapped: bool) -> Capacity:
     """What the status says of a release by this plan; ``swapped``: it brings requests home after a swap, which all
-    plans do in one way.
+    plans do in one way, unless they shift.
     """
-    return Capacity.EXTRA_WORKLOAD if swapped else plan.made_by
+    return Capacity.EXTRA_WORKLOAD if swapped and plan.shifting is None else plan.made_by
 
 
 def _blue_green(plan: BlueGreenStrategy) -> CapacityStrategy:
@@ -49,6 +51,6 @@ def _blue_green(plan: BlueGreenStrategy) -> CapacityStrategy:
 
 def strategy_of_plan(plan: StyleStrategy) -> CapacityStrategy:
     """The strategy of a plan's releases."""
-    if plan.shifting is not None:
+    if plan.made_by is Capacity.PAIR and plan.shifting is not None:
         return known.SHIFTED_PAIR
     return _blue_green(plan) if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)

@@ -1,7 +1,7 @@
 """Forecast of a release after which two workloads have changed roles: of a pair, or in a swap.
 
 Where releases scale both workloads, each row loads what it adds, and the hand-over the rest up to R; the one that has
-the requests keeps R groups to the end, unless the plan shifts (``shifted_pair``). With ``touch: RouteOnly`` the owner
+the requests keeps R groups to the end, unless the plan shifts (``shifted_sides``). With ``touch: RouteOnly`` the owner
 of a pair has loaded the groups: nothing is loaded, and time begins when the groups that a step waits for are ready.
 Each companion has as many groups as go with those of the workload that gets the requests, and a row waits for the
 slowest one.
@@ -20,7 +20,7 @@ from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.replica_math import in_proportion
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import sharing_step, weight_of_step
-from rollout_lws.forecast import shifted_pair
+from rollout_lws.forecast import shifted_sides
 from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Accompanying, Companion, Forecast, Given, Row
 
@@ -28,7 +28,7 @@ from rollout_lws.forecast.model import Accompanying, Companion, Forecast, Given,
 def strategy_of(plan: StyleStrategy, given: Given) -> CapacityStrategy:
     """The strategy of the release, which also what stands before it decides."""
     if given.swapped:
-        return known.SWAP_BACK
+        return known.SHIFT_BACK if plan.shifting is not None else known.SWAP_BACK
     strategy = strategy_of_plan(plan)
     scaled = strategy.paired and given.scales_sides and not strategy.shifts
     return known.SCALED_PAIR if scaled else strategy
@@ -37,7 +37,7 @@ def strategy_of(plan: StyleStrategy, given: Given) -> CapacityStrategy:
 def forecast(plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> Forecast:
     """Forecasts a release by this strategy of at least one group."""
     if strategy.shifts:
-        return shifted_pair.forecast(plan, given)
+        return shifted_sides.forecast(plan, strategy, given)
     return Forecast(strategy, given, tuple(_Course.begun(plan, strategy, given).rows()))
 
 

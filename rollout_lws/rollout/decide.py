@@ -28,6 +28,7 @@ from rollout_lws.rollout.lifecycle import (
     pair,
     parking,
     steps,
+    unfinished,
 )
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.observation import Observation
@@ -71,7 +72,9 @@ def _rules(d: Draft) -> Draft:
     d = history.drop_doubles(d)
     d = d if d.paired and not d.scales_sides else native_rollout.follow_revision(d)
     if d.paired and d.o.stable is not None and pair.must_go_back(d):
-        return pair.resume_rollback(d) if handing_over.is_known(d) else pair.adopt(d)
+        return unfinished.resume_rollback(d) if handing_over.is_known(d) else pair.adopt(d)
+    if unfinished.must_go_back(d):
+        return unfinished.resume_rollback(d) if d.adopted else adoption.adopt(d)
     if detach.deleting(d) and not swapping.goes_home(d):
         return detach.leave(replicas.forget(d), Ending.DELETED)
     if d.o.rollout.spec.disabled and not swapping.goes_home(d):
@@ -113,7 +116,7 @@ def _rules(d: Draft) -> Draft:
 
 
 def _managed(d: Draft) -> Draft:
-    d = swapping.hold_parked(hold_enforcement.keep_hold(d))
+    d = swapping.hold_parked(hold_enforcement.keep_hold(parking.put_back(d)))
     if d.hold is HoldState.RESTORED and hold_enforcement.has_windows(d):
         # Before the release is judged: an action that is recorded as done must be carried out in this very pass.
         return _held_first(d)

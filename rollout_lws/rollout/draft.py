@@ -186,7 +186,15 @@ class Draft:
     @property
     def scales_sides(self) -> bool:
         """True if releases scale two workloads, of which one has no groups at rest."""
-        return self.o.rollout.spec.scales_sides or self.swapped
+        return self.o.rollout.spec.scales_sides or self.swapped or self._gives_groups
+
+    @property
+    def _gives_groups(self) -> bool:
+        """True if a release has taken groups of the LWS that serves, which says so itself: whatever the plan and the
+        status say by now, the others alone cannot carry all requests.
+        """
+        stable = self.o.stable
+        return not self.paired and stable is not None and self.keys.replicas in stable.workload.metadata.annotations
 
     @property
     def edited(self) -> Facts:
@@ -390,9 +398,11 @@ class Draft:
         if self.paired:
             return known.PAIR
         if self.swapped:
-            return known.SWAP_BACK
+            return known.SHIFT_BACK if plan is not None and plan.shifting is not None else known.SWAP_BACK
+        if self._gives_groups and self.o.canary is not None:
+            return known.SHIFT
         if self.status.phase == Phase.PROGRESSING and self._has_swapped_back:
-            return known.SWAP
+            return known.SHIFT if plan is not None and plan.shifting is not None else known.SWAP
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
         # A promotion goes on as it began, whatever has become of the plan.

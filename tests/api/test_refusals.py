@@ -122,11 +122,12 @@ _BAD: dict[str, tuple[Any, str]] = {
     "a pause before now": (step(pause={"duration": -1}), "pause.duration in body should be greater than or equal to 0"),
     "in place and yet extra": (canary(capacity="InPlace", enableExtraWorkloadForCanary=True), TWICE),
     "surge and yet extra": (canary(capacity="Surge", enableExtraWorkloadForCanary=True), TWICE),
+    "shift and yet in place": (canary(capacity="Shift", enableExtraWorkloadForCanary=False), TWICE),
     "extra and yet in place": (canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=False), TWICE),
     "an unknown capacity": (
         canary(capacity="Sideways"),
         f'{CANARY}.capacity: Unsupported value: "Sideways": supported values: "ExtraWorkload", "InPlace", "Surge",'
-        ' "Pair"',
+        ' "Shift", "Pair"',
     ),
     "an unknown way to fail": (
         {**canary(), "onFailure": "Panic"},
@@ -194,8 +195,8 @@ def test_a_number_of_groups_is_refused_where_no_workload_is_scaled(server: ApiSe
 
 
 SHIFTS = (
-    'spec: Invalid value: "object": shift is for a pair whose workloads the release scales: set capacity Pair, and'
-    " remove touch"
+    'spec: Invalid value: "object": shift is for capacity Shift, and for a pair whose workloads the release scales (no'
+    " touch)"
 )
 NO_MARGIN = (
     f'{CANARY}.shift: Invalid value: "object": with maxExtraGroups 0 a group has to be allowed to lack: set'
@@ -217,8 +218,10 @@ NO_MARGIN = (
     ],
     ids=str,
 )
-def test_a_pair_that_shifts_is_accepted(server: ApiServer, shift: dict[str, Any]) -> None:
-    made = server.create(rollouts(), rollout(canary(capacity="Pair", shift=shift), counterpartRef=OTHER))
+@pytest.mark.parametrize("capacity", ["Pair", "Shift"])
+def test_a_shift_is_accepted(server: ApiServer, capacity: str, shift: dict[str, Any]) -> None:
+    members = {"counterpartRef": OTHER} if capacity == "Pair" else {}
+    made = server.create(rollouts(), rollout(canary(capacity=capacity, shift=shift), **members))
     assert made["spec"]["strategy"]["canary"]["shift"] == shift
 
 
@@ -246,9 +249,10 @@ def test_a_shift_in_which_no_group_can_go_is_refused(server: ApiServer, shift: d
     [
         (canary(shift={}), {}),
         (canary(capacity="InPlace", shift={}), {}),
+        (canary(capacity="Shift", shift={}), {"touch": "RouteOnly"}),
         (canary(capacity="Pair", shift={}), {"counterpartRef": OTHER, "touch": "RouteOnly"}),
     ],
-    ids=["no capacity", "another capacity", "a pair that its owner scales"],
+    ids=["no capacity", "another capacity", "one workload that its owner scales", "a pair that its owner scales"],
 )
 def test_a_shift_of_what_no_release_scales_is_refused(server: ApiServer, strategy: Any, members: Any) -> None:
     assert SHIFTS in refusal(server, rollout(strategy, **members))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rollout_lws.api import CanaryStrategy, RolloutSpec, Step, pair_rules, validation
+from rollout_lws.api import CanaryStrategy, RolloutSpec, Step, sides_rules, validation
 from rollout_lws.api.validation import Problem, problems
 
 REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
@@ -79,6 +79,7 @@ def shifting(*, extra: int | str = 1, unavailable: int | str = 0, **members: Any
     return pair(strategy=style, **{"touch": None, **members})
 
 
+ROUTE = {"service": "llama-api", "gateway": {"httpRouteName": "llama"}}
 POOLS = {"httpRouteName": "llama", "inferencePool": {"stable": "blue", "canary": "green"}}
 NO_MARGIN = [
     (
@@ -346,7 +347,42 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             (f"{AT}.trafficRoutings[0].counterpartService", FOR_PAIRS),
         ],
     ),
-    "a shift without a pair": (canary(shift={}), [(f"{AT}.shift", FOR_PAIRS)]),
+    "a shift without its capacity": (
+        canary(shift={}),
+        [
+            (
+                f"{AT}.shift",
+                "it is for capacity Shift, and for a pair: set capacity: Shift, or name the second workload in"
+                " counterpartRef, or remove it",
+            )
+        ],
+    ),
+    "capacity Shift without a route": (
+        canary(capacity="Shift"),
+        [
+            (
+                f"{AT}.trafficRoutings",
+                "groups lose their requests before they go: name the Service, and the route that shares them",
+            )
+        ],
+    ),
+    "a shift in which no group of one workload can come or go": (
+        canary(capacity="Shift", trafficRoutings=[ROUTE], shift={"maxExtraGroups": 0}),
+        NO_MARGIN,
+    ),
+    "a shift that moves requests back": (
+        canary(
+            capacity="Shift",
+            trafficRoutings=[ROUTE],
+            steps=[{"replicas": 1, "traffic": "auto"}, {"replicas": 2}, {"replicas": "100%"}],
+        ),
+        [
+            (
+                f"{AT}.steps[1].traffic",
+                "without a share the step would move back what the steps before have moved: give it traffic",
+            )
+        ],
+    ),
     "a shift of workloads that their owner scales": (
         shifting(touch="RouteOnly"),
         [(f"{AT}.shift", "with touch: RouteOnly no workload is scaled: remove it, or remove touch")],
@@ -554,6 +590,8 @@ def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpe
         shifting(extra=0, unavailable=1),
         shifting(extra="0%", unavailable="25%"),
         shifting(extra="100%"),
+        canary(capacity="Shift", trafficRoutings=[ROUTE]),
+        canary(capacity="Shift", trafficRoutings=[ROUTE], shift={"maxExtraGroups": 0, "maxUnavailableGroups": 1}),
         pair(routing={"counterpartService": None, "gateway": POOLS}),
     ],
 )
@@ -562,7 +600,7 @@ def test_what_can_be_released_has_no_problems(accepted: RolloutSpec) -> None:
 
 
 #: Modules whose messages have their cases here.
-_MODULES = (validation, pair_rules)
+_MODULES = (validation, sides_rules)
 
 
 def _places() -> set[tuple[str, int]]:

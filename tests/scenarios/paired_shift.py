@@ -19,15 +19,14 @@ from rollout_lws.sandbox.store import Event
 from tests.scenarios.paired import (
     BLUE,
     GREEN,
-    SERVICES_OF,
     MeteredPair,
     apply,
     handing_over,
     in_step,
     metered_pair,
-    weights,
 )
 from tests.scenarios.paired_scaled import replicas
+from tests.scenarios.routed import routes_of
 from tests.scenarios.world import KEYS, NAMESPACE, World
 
 #: A quarter of the groups, and then three quarters, each with an approval.
@@ -82,19 +81,19 @@ class LoadJudge:
         self._over: list[str] = []
         self._looking = asyncio.get_running_loop().create_task(self._look())
 
-    def _led_to(self, side: str) -> int:
-        selector = (self._world.get(SERVICES, SERVICES_OF[side]) or {})["spec"]["selector"]
+    def _led_to(self, service: str) -> int:
+        selector = (self._world.get(SERVICES, service) or {})["spec"]["selector"]
         wanted = ",".join(f"{key}={value}" for key, value in selector.items())
         return sum(map(_is_ready, self._world.server.list(PODS, NAMESPACE, label_selector=wanted)))
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(1)
-            found = weights(self._world)
-            for side, weight in found.items():
-                share, groups = weight / (sum(found.values()) or 1), self._led_to(side)
+            found = routes_of(self._world)[0]
+            for service, weight in found.items():
+                share, groups = weight / (sum(found.values()) or 1), self._led_to(service) if weight else 0
                 if share * GROUPS > self._most * groups:
-                    self._over.append(f"{share:.0%} of requests at {groups} groups of {side}: {found}")
+                    self._over.append(f"{share:.0%} of requests at {groups} groups of {service}: {found}")
 
     def assert_kept(self, seconds: int = 6) -> None:
         self._looking.cancel()

@@ -41,7 +41,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version, before: Observ
     if found is not None:
         yield from _room(d, plan, found)
         yield from _steps(d, found.strategy)
-        yield from _load(found)
+        yield from _load(found) if not found.strategy.shifts else ()
         yield from _end(d, plan, found, old)
         yield from _without_pre_stop(d, found, old)
         yield from _deadline(d, plan)
@@ -62,7 +62,7 @@ def _end(d: Draft, plan: Plan, found: Forecast, old: Version) -> Iterator[str]:
         yield from _promotion(d, found)
         yield from _told(claims_that_stay(workload, d.version, found.strategy, found.extra))
         return
-    yield from swap.cautions(d, there)
+    yield from swap.cautions(d, found, there)
     yield from pair.unasked(d, there) if there.is_back and not plan.refusals else ()
     yield from _told(claims_that_stay(workload, old, found.strategy, d.replicas, deleted=there.is_back))
 
@@ -246,7 +246,10 @@ def _others(d: Draft) -> Iterator[str]:
     facts = d.o.routing
     if facts is not None:
         for resource, name in unlisted(facts, leaders):
-            yield f"{resource.kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step"
+            yield (
+                f"{resource.kind} {name} leads to groups of {d.stable.name} too: its clients get no share of a step"
+                + (", and lose what runs on a group each time that one goes" if d.capacity.shifts else "")
+            )
         for name, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items():
             if any(covers(live, each) for each in leaders):
                 yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"

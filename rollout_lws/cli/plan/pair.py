@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rollout_lws.api import CompleteVersion, Phase, RolloutStatus, StableRecord
 from rollout_lws.api.words import DrainUntil
-from rollout_lws.cli.plan import companions, shifted_pair
+from rollout_lws.cli.plan import companions, shifted_sides
 from rollout_lws.cli.plan.model import Beside, Sides, groups_of, parked_first, when_drained
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import SERVICES
@@ -125,7 +125,7 @@ def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
     """Warnings about the release itself, a sentence each."""
     if d.scales_sides:
         yield from _not_by_itself(d)
-        yield from shifted_pair.cautions(d, found, there) if d.capacity.shifts else _retired(d, there)
+        yield from shifted_sides.cautions(d, found, there) if d.capacity.shifts else _retired(d, there)
         return
     yield from _groups(d, there)
     yield from _not_by_itself(d)

@@ -103,7 +103,8 @@ def _left(plan: Plan) -> str:
 def _how(plan: Plan) -> str:
     if plan.strategy is None:
         return ""
-    return f"{plan.strategy.title} with shift" if plan.strategy.shifts else plan.strategy.title
+    by = plan.strategy
+    return f"{by.title} with shift" if by.shifts and by.paired else by.title
 
 
 def _when(plan: Plan, name: str) -> str:

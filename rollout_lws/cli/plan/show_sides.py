@@ -15,11 +15,14 @@ def name(plan: Plan) -> str:
 
 def requests(plan: Plan, pair: Sides) -> str:
     """Where requests go, and where a release moves them."""
-    has = f"which has {pair.inactive_groups}"
+    has, shifts = f"which has {pair.inactive_groups}", plan.strategy is not None and plan.strategy.shifts
     if plan.owned is not None:
         what = f"moves them to {pair.inactive}, {groups_of(pair.inactive_groups)}"
-    elif plan.strategy is not None and plan.strategy.shifts:
-        what = f"moves them to {pair.inactive}, {has} and gets groups as those of {pair.active} go"
+    elif shifts and pair.made and not pair.is_back:
+        what = f"makes {pair.inactive}, which gets groups as those of {pair.active} go, until that has none"
+    elif shifts:
+        ends = f", and deletes {pair.active}" if pair.is_back else ""
+        what = f"moves them to {pair.inactive}, {has} and gets groups as those of {pair.active} go{ends}"
     elif pair.is_back:
         what = f"loads as many of {pair.inactive}, {has}, moves them there, and deletes {pair.active}"
     elif pair.made:
@@ -40,6 +43,7 @@ def way_back(plan: Plan, pair: Sides) -> str:
     loads, most = plan.loads_afterwards, plan.parts[-1].row.back_loads if plan.parts else 0
     if pair.made:
         abort = "at once until the roles change, by abort"
+        abort = f"by abort until the roles change, up to {_loads(most)}" if most else abort
         return f"{abort}; after that a release of the former version loads {groups_of(loads)}"
     release = f"after that by a release of {pair.active} (start)"
     if most:

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.capacity.table import strategy_of_plan
+from rollout_lws.cli.plan import shifted_sides
 from rollout_lws.cli.plan.model import Sides, groups_of, when_drained
+from rollout_lws.forecast.model import Forecast
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.weights import settings
 
@@ -22,8 +24,18 @@ def sides(d: Draft) -> Sides:
     return Sides(d.name, d.own_size, d.other_name, groups, made=made, then=then)
 
 
-def cautions(d: Draft, there: Sides) -> Iterator[str]:
+def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
     """Warnings about the release, a sentence each."""
+    yield from shifted_sides.cautions(d, found, there) if found.strategy.shifts else _goes(d, there)
+    if not there.is_back:
+        yield (
+            f"after the release {there.inactive} serves in place of {there.active}, which has no groups and keeps the"
+            f" template that you edit: scale the Rollout instead of the {d.kind}"
+        )
+
+
+def _goes(d: Draft, there: Sides) -> Iterator[str]:
+    """What becomes of the one that has the requests."""
     asked, name = settings(d), there.active
     when = when_drained(asked, "its last requests") if asked is not None else "when the other one is ready"
     goes = "deleted" if there.is_back else "scaled to 0"
@@ -32,8 +44,3 @@ def cautions(d: Draft, there: Sides) -> Iterator[str]:
         f" terminationGracePeriodSeconds allow, and a way back after that is another release, which loads"
         f" {groups_of(d.replicas)} again"
     )
-    if not there.is_back:
-        yield (
-            f"after the release {there.inactive} serves in place of {name}, which has no groups and keeps the template"
-            f" that you edit: scale the Rollout instead of the {d.kind}"
-        )

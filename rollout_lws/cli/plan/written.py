@@ -85,16 +85,20 @@ def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
 def _swap(d: Draft) -> Iterator[Planned]:
     """What a release writes of two workloads that serve in turn, of which it has made one."""
     resource, count = d.stable.workload.resource, d.replicas
+    fewer = "fewer as the other one gets some, " if d.capacity.shifts else ""
     if d.swapped:
         yield Planned(
             resource, d.other_name, _PATCH, f"its replicas, up to {count}; its hold, and the label of its role"
         )
-        yield Planned(resource, d.name, ("patch", "delete"), "the labels of its role; gone at the end")
+        own = f"its replicas, {fewer}and the labels of its role" if fewer else "the labels of its role"
+        yield Planned(resource, d.name, ("patch", "delete"), f"{own}; gone at the end")
     else:
-        yield Planned(resource, d.name, _PATCH, "its replicas, 0 at the end; its hold, and the label of its role")
+        why = f"its replicas, {fewer}0 at the end; its hold, and the label of its role"
+        yield Planned(resource, d.name, _PATCH, why)
         made = f"up to {count} group{'s' if count != 1 else ''} of the new version, and the labels of its role; stays"
         yield Planned(resource, d.other_name, ("create", "patch"), made)
-    yield Planned(PODS, "", _PATCH, "labels on leaders of the new version")
+    lost = "; those that are about to go lose one of their Service or pool, and say which" if fewer else ""
+    yield Planned(PODS, "", _PATCH, f"labels on leaders of the new version{lost}")
 
 
 def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:

@@ -1,4 +1,4 @@
-"""How many groups each side of a pair may have next, while a release takes them from one side as the other gets some.
+"""How many groups each of two workloads may have next, while a release takes them from one as the other gets some.
 
 The numbers follow from what is there alone, so that a status which was wiped or forged takes no group away.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from rollout_lws.api import Phase
 from rollout_lws.capacity.shifted_pair import Margin, Shift, Side, shift
 from rollout_lws.objects.scaling import scaled
 from rollout_lws.rollout.draft import Draft
@@ -21,17 +22,19 @@ from rollout_lws.workload.trouble import LOADING, troubles
 
 def goes_back(d: Draft) -> bool:
     """True if the active side has to get groups back before it can have all requests."""
-    if not (d.paired and d.scales_sides) or d.o.stable is None:
+    if not d.scales_sides or d.o.stable is None:
         return False
     # Of a release whose plan shifts no more the number may be there again, and its groups load.
     return d.capacity.shifts or d.keys.replicas in d.o.stable.workload.metadata.annotations
 
 
 def margin(d: Draft) -> Margin:
-    """By how much the groups of both sides may differ from R; of a plan without ``shift`` the old ones all stay."""
+    """By how much the groups of both sides may differ from R. Of a plan without ``shift`` the old ones all stay, and
+    so they do of a workload that is being deleted: its controller scales it no more.
+    """
     style = d.o.rollout.spec.strategy.style
     asked = style.shifting if style is not None else None
-    if asked is None:
+    if asked is None or (not d.paired and any(map(_is_going, d.o.workloads))):
         return Margin(d.replicas, 0)
     return Margin.of(asked.max_extra_groups, asked.max_unavailable_groups, d.replicas)
 
@@ -48,7 +51,12 @@ def next_numbers(d: Draft) -> Shift:
             return _shift(d, replicas, 0)
         case unknown:
             assert_never(unknown)
-    return _shift(d, max(1, replicas - wanted), wanted)
+    stays = d.o.stable is not None and _is_going(d.o.stable)
+    return _shift(d, replicas if stays else max(1, replicas - wanted), wanted)
+
+
+def _is_going(facts: Facts) -> bool:
+    return facts.workload.metadata.terminating
 
 
 def unknown_pods(d: Draft) -> str | None:
@@ -82,7 +90,9 @@ def _broken(d: Draft, facts: Facts | None, revision: str) -> int:
 
 def _side(d: Draft, facts: Facts | None) -> Side:
     if facts is None:
-        return Side(0)
+        # What is left of one that a release has made has its accelerators until it is gone.
+        left = {int(pod.group_index) for pod in d.o.pods_left if pod.group_index.isdigit()}
+        return Side(0, tuple((ordinal, False) for ordinal in sorted(left)))
     # The new version's groups count for R from when they have been ready for minReadySeconds. While a release goes back
     # those that have requests count, although another version may have been applied to their workload.
     back = isinstance(d.state, RollingBack)
@@ -109,7 +119,11 @@ def ready_groups(d: Draft, numbers: Shift) -> tuple[int, int]:
 
 
 def room_for_stable(d: Draft) -> int:
-    """How many groups the stable side may get beside those of the other one that still go."""
+    """How many groups the stable side may get beside those of the other one that still go. In a release none before its
+    pods are listed, which may be all that is left of it.
+    """
+    if d.status.phase == Phase.PROGRESSING and d.other_name in d.o.unknown_pods:
+        return 0
     both = _side(d, d.o.stable).standing + _side(d, d.o.canary).standing
     return max(0, d.replicas + margin(d).extra - both)
 

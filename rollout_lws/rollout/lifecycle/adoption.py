@@ -27,6 +27,7 @@ from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.groups.watch_demand import was_dispatched
 from rollout_lws.rollout.history import store_version
+from rollout_lws.rollout.lifecycle.unfinished import is_unfinished, resume_rollback
 from rollout_lws.rollout.preflight import invalid_spec
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
@@ -87,13 +88,17 @@ def add_finalizer(d: Draft) -> Draft | None:
 
 def adopt(d: Draft) -> Draft:
     """Records stable and holds the LWS; without a verdict once it is managed and a version is pending."""
-    d = _replaced(d)
+    unfinished = is_unfinished(d)
+    d = d if unfinished else _replaced(d)
     if d.concluded:
         return d
     # Adoption is no precondition: groups that roll natively need their traffic too. A route of another LWS that refuses
     # writes does not keep this LWS from being held.
     d, running = running_version(orphaned_annotations.take_back_last(d))
-    return _adopted(d, *running) if running is not None else d
+    if running is None:
+        return d
+    d = _adopted(d, *running)
+    return resume_rollback(d) if unfinished and invalid_spec(d) is None else d
 
 
 def running_version(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:

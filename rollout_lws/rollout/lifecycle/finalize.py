@@ -14,6 +14,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups import volume_claims
 from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
+from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import record_outcome
 from rollout_lws.rollout.lifecycle import handing_over, idle
 from rollout_lws.rollout.lifecycle.parking import park
@@ -23,6 +24,7 @@ from rollout_lws.rollout.lifecycle.shifting import fill, go_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
 from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.roles.writes import forget_number
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, task_of
@@ -42,7 +44,7 @@ def run(d: Draft) -> Draft:
                 d = handing_over.hand_over(d) if hands_over else promote(d)
             case RollingBack() as state:
                 d = _on_record(d, state)
-                d = go_back(d, state) if d.paired else roll_back(d, state)
+                d = go_back(d, state) if goes_back(d) or d.paired else roll_back(d, state)
             case CleaningUp(ending):
                 d = clean_up(d, ending)
             case Idle() | InSteps() | Detaching():
@@ -119,7 +121,8 @@ def _without_groups(d: Draft) -> tuple[Draft, Routed]:
         if parked.done and d.capacity.shifts:
             d, parked = fill(d)
         return d, replace(parked, done=parked.done or parked.refused)
-    return swapping.clear(d)
+    d, gone = swapping.clear(forget_number(d))
+    return fill(d) if gone.done and d.capacity.shifts else (d, gone)
 
 
 def _restored(d: Draft) -> tuple[Draft, Routed]:

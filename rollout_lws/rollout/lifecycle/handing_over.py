@@ -69,8 +69,8 @@ def no_release(d: Draft) -> str:
     return "" if d.pending or d.asks_for_stable else f"no version of {d.other_name} is to be released"
 
 
-def _deleted(d: Draft) -> str:
-    """That the LWS which is about to get all requests was deleted: it has to lose those that it has first."""
+def deleted(d: Draft) -> str:
+    """That the LWS which is about to get all requests was deleted: it has to lose those that it has; "" if not."""
     made = d.made
     return f"{made.called} was deleted" if made is not None and made.workload.metadata.terminating else ""
 
@@ -81,9 +81,9 @@ def hand_over(d: Draft) -> Draft:
         return _became_stable(actions.refuse_abort(d, actions.promoted_already(d)))
     d = release.follow(d)
     failure = release.failed(d)
-    over, deleted = no_release(d), _deleted(d)
+    over, gone = no_release(d), deleted(d)
     turned = (Ending.ROLLBACK, over) if over else turned_round(d)
-    turned = turned or ((Ending.CONTINUOUS, deleted) if deleted else None)
+    turned = turned or ((Ending.CONTINUOUS, gone) if gone else None)
     if failure is not None and turned is None and aborts(d) and not d.paused:
         turned = Ending.ABORTED, failure.message
     if turned is not None:

@@ -26,16 +26,15 @@ from rollout_lws.rollout.history import drop_surplus, record_stable, store_versi
 from rollout_lws.rollout.lifecycle import handing_over, hold_enforcement, idle
 from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_together, waits_for_empty, waits_for_lws, write_hold
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
+from rollout_lws.rollout.lifecycle.unfinished import is_unfinished, resume_rollback
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
-from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
-from rollout_lws.rollout.routing.weights import does_without, recorded
-from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, RollingBack
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle
 from rollout_lws.traffic.routers import pair_routers
-from rollout_lws.traffic.split import Split
 from rollout_lws.workload.revisions import observed, target_revision
 
 
@@ -135,34 +134,6 @@ def must_go_back(d: Draft) -> bool:
     leaves_first = not handing_over.is_known(d) and _leaves_groups(d)
     over = isinstance(d.state, Idle | Detaching | CleaningUp) and not sides.have_turned(d)
     return leaves_first or (over and is_unfinished(d))
-
-
-def is_unfinished(d: Draft) -> bool:
-    """True if a release that is not on record any more has taken so many groups of the active side that the others
-    could not carry all requests.
-    """
-    return d.stable.workload.replicas < d.own_size and sides.shares(d) and not does_without(d)
-
-
-def resume_rollback(d: Draft) -> Draft:
-    """Has the release that is not on record any more go back, in which the active side gets its groups again."""
-    weight = sides.weight_of_new(d)
-    d = d.set(
-        phase=Phase.PROGRESSING,
-        traffic=TrafficRecord(step=1, since=d.now, desired=recorded(Split(weight))),
-        observed_template_hash=d.version.template_hash,
-        observed_rollout_id=d.release_id,
-        capacity=d.strategy.made_by,
-    )
-    d = d.set_sub(new_revision=target_revision(d.edited), current_step_index=1)
-    d = d.enter(RollingBack(Ending.ROLLBACK, promotion=False))
-    note = (
-        f"{d.called} is the active side of the pair, and has {d.stable.workload.replicas} of {d.replicas} groups: it"
-        f" gets the others back before {d.other_name} loses its requests"
-    )
-    return d.event(EventReason.ADOPTED, note, warning=True).reconciling(
-        Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, note
-    )
 
 
 def without_active(d: Draft) -> Draft:

@@ -20,7 +20,7 @@ from rollout_lws.rollout.history import record_stable
 from rollout_lws.rollout.lifecycle import hold_enforcement, native_rollout
 from rollout_lws.rollout.observation import Companion
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.roles.writes import label, patch, scaled_to_zero
+from rollout_lws.rollout.roles.writes import forget_number, label, patch, scaled_to_zero
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.group_drains import put_back_all
 from rollout_lws.rollout.routing.route_result import DONE, Routed
@@ -153,7 +153,7 @@ def _keep_number(d: Draft, companion: Companion, facts: Facts) -> Draft:
 
 def put_back(d: Draft) -> Draft:
     """Gives groups that a release has taken out of their Service their label again, once none takes any."""
-    return put_back_all(d) if d.paired and d.scales_sides and not d.shifts else d
+    return put_back_all(d) if d.scales_sides and not d.shifts else d
 
 
 def follow_held(d: Draft) -> Draft:
@@ -202,7 +202,7 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
     if not d.scales_sides:
         return d, DONE
     d, labelled = label(d, active_workloads(d), ACTIVE)
-    d = _forget_number(d)
+    d = forget_number(d)
     others = inactive_workloads(d)
     if not labelled.done:
         return d, labelled
@@ -227,12 +227,3 @@ def park(d: Draft, *, ends: bool) -> tuple[Draft, Routed]:
             note = f"{each.called} had {each.workload.replicas} groups without a release: it was scaled to 0"
             d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
     return scaled_to_zero(d, standing, f"{d.name} has all requests, and {called} is scaled to 0")
-
-
-def _forget_number(d: Draft) -> Draft:
-    """Removes the note of the number that the active side had, once it has that again."""
-    workload = d.stable.workload
-    if d.keys.replicas not in workload.metadata.annotations or workload.replicas < d.replicas:
-        return d
-    body = {"metadata": {"annotations": {d.keys.replicas: None}}}
-    return d.write((patch(d.stable, body, "it has all of its groups again"),))

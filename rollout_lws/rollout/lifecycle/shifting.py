@@ -1,4 +1,4 @@
-"""Releases that take groups from one side of a pair as the other side gets some: forward, and back.
+"""Releases that take groups from one workload as another one gets some: forward, and back.
 
 Requests move first: the weights are such that the groups which go are not needed. Then those groups lose their label
 and drain, and only then their workload is scaled.
@@ -19,9 +19,12 @@ from rollout_lws.rollout.groups.health import further_ready
 from rollout_lws.rollout.groups.scaling import scale_new
 from rollout_lws.rollout.groups.shifting import goes_back, going, next_numbers, remaining, room_for_stable, unknown_pods
 from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, turned_round
+from rollout_lws.rollout.lifecycle.native_rollout import past_stable
 from rollout_lws.rollout.lifecycle.parking import park
-from rollout_lws.rollout.lifecycle.rollback import record_ending
+from rollout_lws.rollout.lifecycle.rollback import record_ending, roll_back
 from rollout_lws.rollout.reasons import Ending, Reason
+from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.roles.writes import forget_number
 from rollout_lws.rollout.routing import route
 from rollout_lws.rollout.routing.group_drains import put_back_all, put_back_staying, take_out
 from rollout_lws.rollout.routing.route import awaited, grace_over
@@ -46,7 +49,8 @@ def shift(d: Draft, wanted: int, routed: Routed) -> tuple[Draft, Routed, Capacit
     canary = d.o.canary
     if canary is None or numbers.new >= canary.workload.replicas:
         d = put_back_staying(d, canary, numbers.new) if canary is not None else d
-        scaled = scale_new(d, numbers.new)
+        # One without groups is not made before there is room for the first.
+        scaled = scale_new(d, numbers.new) if canary is not None or numbers.new else CapacityResult(done=True)
         if scaled.done and numbers.new < wanted:
             # No deadline runs while nothing loads.
             waits = bool(told) and d.canary_ready >= numbers.new
@@ -140,7 +144,7 @@ def go_back(d: Draft, state: RollingBack) -> Draft:
         state = replace(state, ending=turned[0])
         d = record_ending(d, *turned).enter(state).set(phase=Phase.PROGRESSING)
     if not goes_back(d):
-        return d.enter(CleaningUp(state.ending))
+        return _is_back(d, state)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = remember_leaders(d, d.stable, d.stable_revision, d.replicas)
     ready = sum(group.ready(d.now) for group in groups(d.stable))
@@ -149,18 +153,30 @@ def go_back(d: Draft, state: RollingBack) -> Draft:
     if does_without(d) or forced_since(d.status) is not None:
         d, emptied = route.withdraw(d)
         d, told = _stable_has(d, numbers.stable, may_begin=emptied.done)
-        d, emptied = park(d, ends=True) if emptied.done else (d, emptied)
+        d, emptied = without_groups(d) if emptied.done else (d, emptied)
         if emptied.done and d.stable.workload.replicas >= d.replicas and (ready >= d.replicas or overdue(d)):
-            return d.enter(CleaningUp(state.ending))
+            return _is_back(d, state)
     else:
         d, routed = route.keep(d)
         d, may_begin = _may_begin(d, routed)
         d, told = _stable_has(d, numbers.stable, may_begin=may_begin)
         canary, emptied = d.o.canary, routed
-        if canary is not None and numbers.new < canary.workload.replicas:
+        # One that is being deleted is scaled no more, and goes as a whole when the requests are back.
+        goes = canary is not None and not canary.workload.metadata.terminating
+        if canary is not None and goes and numbers.new < canary.workload.replicas:
             d, number, emptied = _emptied(d, canary, numbers.new, may_begin=may_begin)
             d = d.take(scale_new(d, number))
     return _comes_back(d, emptied, told, ready)
+
+
+def _is_back(d: Draft, state: RollingBack) -> Draft:
+    """Goes on when the active side has its groups: some may have been updated while it was not held."""
+    return roll_back(d, state) if not d.paired and past_stable(d) else d.enter(CleaningUp(state.ending))
+
+
+def without_groups(d: Draft) -> tuple[Draft, Routed]:
+    """Removes the groups that the release has made, which get no requests any more."""
+    return park(d, ends=True) if d.paired else swapping.clear(forget_number(d))
 
 
 def _comes_back(d: Draft, emptied: Routed, told: str, ready: int) -> Draft:

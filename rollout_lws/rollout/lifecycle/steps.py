@@ -50,6 +50,9 @@ def run(d: Draft) -> Draft:
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, "stable's template was restored"))
     if d.version.template_hash != d.status.observed_template_hash:
         return finalize.run(begin_rollback(d, Ending.CONTINUOUS, "another version was applied"))
+    gone = _taken_away(d) if d.capacity.shifts and not d.beside_users else ""
+    if gone:
+        return finalize.run(begin_rollback(d, Ending.CONTINUOUS, gone))
     ended = None if d.beside_users else _over(d)
     if ended is not None:
         return ended
@@ -80,6 +83,15 @@ def run(d: Draft) -> Draft:
             Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
         )
     return batch_release.begin(_advance(d))
+
+
+def _taken_away(d: Draft) -> str:
+    """That what the new version's groups belong to was deleted, while old groups lack that could take their requests;
+    "" if it was not.
+    """
+    record = d.o.batch_release
+    going = record is not None and record.metadata.deletion_timestamp is not None
+    return "the BatchRelease was deleted" if going else handing_over.deleted(d)
 
 
 def _over(d: Draft) -> Draft | None:

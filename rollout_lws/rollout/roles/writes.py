@@ -35,3 +35,12 @@ def scaled_to_zero(d: Draft, standing: Iterable[Facts], told: str) -> tuple[Draf
             metadata["annotations"] = {d.keys.replicas: None}
         d = d.write((patch(facts, {"metadata": metadata, "spec": {"replicas": 0}}, told),))
     return d, Routed(False, told)
+
+
+def forget_number(d: Draft) -> Draft:
+    """Removes the note of the number that the active side had before a release took groups, once it has that again."""
+    workload = d.stable.workload
+    if d.keys.replicas not in workload.metadata.annotations or workload.replicas < d.replicas:
+        return d
+    body = {"metadata": {"annotations": {d.keys.replicas: None}}}
+    return d.write((patch(d.stable, body, "it has all of its groups again"),))

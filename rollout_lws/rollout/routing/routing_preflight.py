@@ -353,7 +353,7 @@ def _inseparable(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[R
 
 def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
     """Refuses a weight that would overload the few groups of a version, if new ones take places of old ones."""
-    over = overload(d.strategy, d.replicas) if not d.swapped else None
+    over = overload(d.strategy, d.replicas) if not d.swapped or d.capacity.shifts else None
     if over:
         yield Refusal(Reason.ROUTE_PROBLEM, over.message, _at(d, f"steps[{over.step - 1}].traffic"))
 
@@ -374,4 +374,4 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
         )
 
 
-_CHECKS = (_pools, _canary_service, _routers, _full, _overloaded, _unlisted)
+_CHECKS = (_pools, _canary_service, _routers, _full, _overloaded, _unlisted, _inseparable)

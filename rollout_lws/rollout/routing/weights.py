@@ -21,6 +21,7 @@ from rollout_lws.rollout.groups.shifting import goes_back, margin, next_numbers,
 from rollout_lws.rollout.routing.versions import stable_endpoints
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic.split import ALL_STABLE, Split
+from rollout_lws.workload.draining import draining
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 
@@ -151,8 +152,9 @@ def groups_for_all(d: Draft) -> int:
 
 
 def does_without(d: Draft) -> bool:
-    """True if the ready stable groups can carry all requests."""
-    ready = sum(group.ready(d.now) for group in stable_endpoints(d).groups)
+    """True if the ready stable groups can carry all requests, without those that were taken out of their Service."""
+    every = stable_endpoints(d).groups
+    ready = sum(group.ready(d.now) and draining(group.leader, d.keys) is None for group in every)
     return ready * MOST >= d.replicas
 
 

@@ -1042,7 +1042,8 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a shift of one workload": (
         "LWS201",
         rollout("    canary:\n", "    canary:\n      »shift: {}\n"),
-        "it is for a pair: name the second workload in counterpartRef, or remove it",
+        "it is for capacity Shift, and for a pair: set capacity: Shift, or name the second workload in counterpartRef,"
+        " or remove it",
     ),
     "a shift out of a Service that selects by the name alone": (
         "LWS210",

@@ -101,7 +101,7 @@ _RULED: dict[str, dict[str, Any]] = {
     "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself": _pair(
         {**by_server.REF, "name": "other"}, touch="RouteOnly", replicas=4
     ),
-    "shift is for a pair whose workloads the release scales: set capacity Pair, and remove touch": by_server.rollout(
+    "shift is for capacity Shift, and for a pair whose workloads the release scales (no touch)": by_server.rollout(
         by_server.canary(shift={})
     ),
     "with maxExtraGroups 0 a group has to be allowed to lack: set maxUnavailableGroups 1, or remove maxExtraGroups": (

@@ -1,4 +1,4 @@
-"""Forecast of the release of a pair that shifts: groups of one workload go as those of the other one come.
+"""Forecast of a release that shifts, of a pair or not: groups of one workload go as those of the other one come.
 
 It goes from moment to moment: the numbers of groups and the weights are those that the functions which decide in the
 release give for what stands by then, until groups have loaded, or have had their time after their requests.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rollout_lws.api import StyleStrategy
-from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.shifted_pair import Margin, Shift, Side, shift
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_of_step
@@ -19,17 +19,18 @@ from rollout_lws.forecast.gates import least_seconds
 from rollout_lws.forecast.model import Forecast, Given, Row
 
 
-def forecast(plan: StyleStrategy, given: Given) -> Forecast:
-    """Forecasts the release of a plan with ``shift``. ValueError, with the fix, for one group that would go first."""
+def forecast(plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> Forecast:
+    """Forecasts the release of a plan that shifts. ValueError, with the fix, for one group that would go first."""
     asked = plan.shifting
     assert asked is not None, "the plan shifts"
     margin = Margin.of(asked.max_extra_groups, asked.max_unavailable_groups, given.replicas)
     if given.replicas == 1 and not margin.extra:
+        what = "pair" if strategy.paired else "workload"
         raise ValueError(
-            "the pair has 1 group, and with shift.maxExtraGroups 0 it would go before another one serves: set"
+            f"the {what} has 1 group, and with shift.maxExtraGroups 0 it would go before another one serves: set"
             " maxExtraGroups to 1, or scale the Rollout to 2"
         )
-    return Forecast(known.SHIFTED_PAIR, given, tuple(_Course(plan, given, margin).rows()))
+    return Forecast(strategy, given, tuple(_Course(plan, strategy, given, margin).rows()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,7 @@ class _Course:
     """A release of a plan: its rows."""
 
     plan: StyleStrategy
+    strategy: CapacityStrategy
     given: Given
     margin: Margin
 
@@ -202,12 +204,20 @@ class _Course:
         enough = min(self.replicas, max(1, self.replicas + self.margin.extra - 1))
         aim = _Aim(self.replicas, enough, 100, now.rounds)
         every = [now, *self._on_the_way(now, aim)]
-        every += self._until(every[-1], aim, every[-1].moved + sum(self._patience))
+        every += self._until(every[-1], aim, self._over(every[-1]))
         last = every[-1]
         # The old side's groups go at the end, and the new side has its own by then, or gets the last one.
         ended = replace(last, stable=_Workload(0), new=_Workload(self.replicas))
         row = self._row(every, [], last, last.stable.asked)
         return replace(row, loads=self.replicas - now.new.asked, standing=_distinct(every, ended))
+
+    def _over(self, now: _Moment) -> float:
+        """When the roles have changed, and the old side has no requests."""
+        grace, drain = self._patience
+        if self.strategy.paired:
+            return now.moved + grace + drain
+        # Both sides take turns behind the user's Service, which follows; then the route goes back to it.
+        return now.clock + grace + drain + grace
 
     # What a row takes
 
@@ -268,8 +278,10 @@ class _Course:
         return min((each for each in ends if each > now.clock), default=float("inf"))
 
     def _shares_from(self, now: _Moment) -> float:
-        """When routers have known the first group, and that the last one was created, for the grace period."""
-        return max(now.first, now.made) + self._patience[0] if now.first is not None else float("inf")
+        """When routers have had their grace period for the first group, in a pair also for the last one made."""
+        if now.first is None:
+            return float("inf")
+        return (max(now.first, now.made) if self.strategy.paired else now.first) + self._patience[0]
 
     def _settled(self, now: _Moment, aim: _Aim) -> _Moment:
         """The moment with all that is decided in it."""

@@ -1,4 +1,6 @@
-"""What the spec of a pair can be refused for: two workloads of the user's between which requests move."""
+"""What a spec can be refused for whose releases move requests between two workloads: a pair of the user's, or one of
+the user's and one that releases make.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,12 @@ from collections.abc import Iterator
 
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import CanaryStrategy, CounterpartRef, RolloutSpec
+from rollout_lws.api.words import Capacity
 
 _CAPACITY = "spec.strategy.canary.capacity"
 
 
-def pair_problems(spec: RolloutSpec) -> Iterator[Problem]:
+def sides_problems(spec: RolloutSpec) -> Iterator[Problem]:
     """What is wrong with the members of a pair, and with those that are of a pair only and set without one."""
     canary, counterpart = spec.strategy.canary, spec.counterpart_ref
     is_pair = canary is not None and canary.is_pair
@@ -18,6 +21,8 @@ def pair_problems(spec: RolloutSpec) -> Iterator[Problem]:
         if is_pair:
             yield Problem("spec.counterpartRef", "capacity Pair moves requests between two workloads: name the other")
         yield from _without_pair(spec)
+        if canary is not None:
+            yield from _of_one(spec, canary)
         return
     if not is_pair or canary is None:
         yield Problem(
@@ -59,7 +64,7 @@ def _shift(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
     if asked is None:
         return
     at = "spec.strategy.canary.shift"
-    if not spec.scales_sides:
+    if spec.touch is not None:
         yield Problem(at, "with touch: RouteOnly no workload is scaled: remove it, or remove touch")
     if {asked.max_extra_groups, asked.max_unavailable_groups} <= {0, "0%"}:
         yield Problem(
@@ -67,6 +72,39 @@ def _shift(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
             "with neither an extra group nor one that may lack, no group can come or go: give maxExtraGroups 1, or"
             " maxUnavailableGroups 1 where no accelerator is free",
         )
+
+
+def _of_one(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
+    """Problems of capacity Shift, and of ``shift`` without it."""
+    at = "spec.strategy.canary"
+    if canary.made_by is not Capacity.SHIFT:
+        if canary.shift is not None:
+            yield Problem(
+                f"{at}.shift",
+                "it is for capacity Shift, and for a pair: set capacity: Shift, or name the second workload in"
+                " counterpartRef, or remove it",
+            )
+        return
+    yield from _shift(spec, canary)
+    if not canary.traffic_routings:
+        yield Problem(
+            f"{at}.trafficRoutings",
+            "groups lose their requests before they go: name the Service, and the route that shares them",
+        )
+    yield from _shares(canary)
+
+
+def _shares(canary: CanaryStrategy) -> Iterator[Problem]:
+    """Steps without a share after one that has some."""
+    for index, step in enumerate(canary.steps):
+        shared = any(each.traffic or each.matches for each in canary.steps[:index])
+        # A last step of all groups is only the hand-over if the old ones go meanwhile.
+        hands_over = canary.shifting is not None and index == len(canary.steps) - 1 and step.replicas == "100%"
+        if shared and not (step.traffic or step.matches or hands_over):
+            yield Problem(
+                f"spec.strategy.canary.steps[{index}].traffic",
+                "without a share the step would move back what the steps before have moved: give it traffic",
+            )
 
 
 def _without_pair(spec: RolloutSpec) -> Iterator[Problem]:
@@ -80,10 +118,6 @@ def _without_pair(spec: RolloutSpec) -> Iterator[Problem]:
             f"spec.strategy.{'canary' if spec.strategy.canary is not None else 'blueGreen'}"
             ".trafficRoutings[0].counterpartService",
             routing.counterpart_service if routing is not None else None,
-        ),
-        (
-            "spec.strategy.canary.shift",
-            spec.strategy.canary.shift if spec.strategy.canary is not None else None,
         ),
     ):
         if value is not None:
@@ -108,15 +142,8 @@ def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
     if not canary.traffic_routings:
         yield Problem(at, "the release of a pair moves requests: name the HTTPRoute and the Services of both workloads")
         return
+    yield from _shares(canary)
     for index, step in enumerate(canary.steps):
-        shared = any(each.traffic or each.matches for each in canary.steps[:index])
-        # A last step of all groups is only the hand-over if the old ones go meanwhile.
-        hands_over = canary.shift is not None and index == len(canary.steps) - 1 and step.replicas == "100%"
-        if shared and not (step.traffic or step.matches or hands_over):
-            yield Problem(
-                f"spec.strategy.canary.steps[{index}].traffic",
-                "without a share the step would move back what the steps before have moved: give it traffic",
-            )
         if step.request_header_modifier is not None and not step.matches:
             yield Problem(
                 f"spec.strategy.canary.steps[{index}].requestHeaderModifier",

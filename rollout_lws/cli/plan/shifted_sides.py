@@ -1,4 +1,4 @@
-"""What a user may not expect of a pair that shifts: groups of one side go as those of the other one come. Pure."""
+"""What a user may not expect of a release that shifts: groups of one workload go as those of another come. Pure."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def _labels(d: Draft, there: Sides) -> Iterator[str]:
 
 
 def _way_back(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
-    most, release = found.rows[-1].back_loads, f"a way back after the release ({d.command('start')}) loads"
+    by = d.command("start") if d.paired else "another release"
+    most, release = found.rows[-1].back_loads, f"a way back after the release ({by}) loads"
     if not most:
         yield f"{release} {groups_of(d.replicas)}"
         return

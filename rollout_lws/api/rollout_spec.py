@@ -330,6 +330,11 @@ class CanaryStrategy(StyleStrategy):
         return self.made_by is Capacity.PAIR
 
     @property
+    def swaps(self) -> bool:
+        """Whether the workload that a release makes takes the place of that of workloadRef."""
+        return self.made_by is Capacity.SHIFT
+
+    @property
     def shifting(self) -> Shift | None:
         match self.made_by:
             case Capacity.SHIFT:
@@ -428,7 +433,7 @@ class RolloutSpec(Model):
         """Whether the workloads that releases make take the place of that of workloadRef, in turn."""
         canary, blue_green = self.strategy.canary, self.strategy.blue_green
         if canary is not None:
-            return canary.made_by is Capacity.SHIFT
+            return canary.swaps
         return blue_green is not None and blue_green.promotion is Promotion.SWAP
 
     @property

@@ -571,7 +571,7 @@ class RolloutStatus(Model):
     """The version that serves."""
     active: str | None = None
     """Of a pair: name of the workload that requests go to at rest, and from which a release moves them. With promotion
-    Swap: name of the workload that a release has made, while it serves.
+    Swap and capacity Shift: name of the workload that a release has made, while it serves.
     """
     inactive_hash: str | None = None
     """Of a pair: version of the other workload that is not released by itself, because it was there at adoption, or
@@ -587,7 +587,7 @@ class RolloutStatus(Model):
     """Resets of the hold of companions by other field managers, as long as they count."""
     start_requested: bool | None = None
     """Of a pair: that version is to be released all the same, by a request to start; absent once it is over. With
-    promotion Swap: requests are to go to the workload of workloadRef, whatever version it has.
+    promotion Swap and capacity Shift: requests are to go to the workload of workloadRef, whatever version it has.
     """
     aborted: AbortedRecord | None = None
     """The version that was aborted last."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import CanaryStrategy, CounterpartRef, RolloutSpec
-from rollout_lws.api.words import Capacity
 
 _CAPACITY = "spec.strategy.canary.capacity"
 
@@ -77,7 +76,7 @@ def _shift(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
 def _of_one(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
     """Problems of capacity Shift, and of ``shift`` without it."""
     at = "spec.strategy.canary"
-    if canary.made_by is not Capacity.SHIFT:
+    if not canary.swaps:
         if canary.shift is not None:
             yield Problem(
                 f"{at}.shift",

@@ -11,7 +11,7 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
-from rollout_lws.cli.sides import have_turned, named, roles_of, scales_roles, scales_sides, sides_of, standing_in
+from rollout_lws.cli.sides import have_turned, named, roles_of, scales_roles, sides_of, standing_in
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.meta import Meta, Struct
@@ -88,11 +88,11 @@ class Release:
 
     @property
     def own_size(self) -> int:
-        """Groups of the stable LWS; of a pair those that its active side had before a release took some of them."""
+        """Groups of the stable LWS, with those that a release has taken of it meanwhile."""
         if self.stable is None:
             return 0
         workload = self.stable.workload
-        noted = whole_number(self._mark(workload.metadata, _NUMBER_MARK)) if scales_sides(self.rollout) else None
+        noted = whole_number(self._mark(workload.metadata, _NUMBER_MARK)) if scales_roles(self.rollout) else None
         return max(noted or 0, workload.replicas)
 
     @property

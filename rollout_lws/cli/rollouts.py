@@ -165,7 +165,7 @@ def recorded_capacity(rollout: Object) -> CapacityStrategy:
     if scales_sides(rollout):
         return known.SHIFTED_PAIR if shift_of(rollout) is not None else known.SCALED_PAIR
     if standing_in(rollout):
-        return known.SWAP_BACK
+        return known.SHIFT_BACK if shift_of(rollout) is not None else known.SWAP_BACK
     return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 

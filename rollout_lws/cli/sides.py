@@ -63,8 +63,8 @@ def sides_of(rollout: Object) -> Sides | None:
 
 
 def standing_in(rollout: Object) -> str:
-    """Name of the workload that a release with promotion Swap has made, while it serves in place of the user's, which
-    has no groups at rest then; "" while the user's serves, and of a pair.
+    """Name of the workload that a release has made and left the requests to, while it serves in place of the user's,
+    which has no groups at rest then; "" while the user's serves, and of a pair.
     """
     if (rollout.get("spec") or {}).get("counterpartRef"):
         return ""
@@ -82,7 +82,21 @@ def swaps(rollout: Object) -> bool:
     each group once: of a swap, not of a pair.
     """
     plan = ((rollout.get("spec") or {}).get("strategy") or {}).get("blueGreen") or {}
-    return bool(standing_in(rollout)) or (sides_of(rollout) is None and plan.get("promotion") == "Swap")
+    asked = plan.get("promotion") == "Swap" or _canary(rollout).get("capacity") == "Shift"
+    return bool(standing_in(rollout)) or (sides_of(rollout) is None and asked)
+
+
+def turning(rollout: Object) -> Sides | None:
+    """The two workloads between which its releases move requests, whether the second one exists or not: of a pair, and
+    where workloads that releases make take the place of the user's; None of others.
+    """
+    if not swaps(rollout):
+        return sides_of(rollout)
+    # Imported here, since listing Rollouts does not need it.
+    from rollout_lws.workload.canary import name_of_canary
+
+    users = named(rollout)
+    return roles_of(rollout) or Sides(users, name_of_canary(users), known=True)
 
 
 def scales_roles(rollout: Object) -> bool:
@@ -100,13 +114,20 @@ def shift_of(rollout: Object) -> Object | None:
     """What the plan says of the groups that both sides may have together while a release takes those of one side as the
     other one gets some; None where the active side keeps all of its groups.
     """
-    canary = ((rollout.get("spec") or {}).get("strategy") or {}).get("canary") or {}
-    found: Object | None = canary.get("shift")
-    return found if scales_sides(rollout) else None
+    canary = _canary(rollout)
+    asked: Object | None = canary.get("shift")
+    if sides_of(rollout) is None:
+        return (asked or {}) if canary.get("capacity") == "Shift" else None
+    return asked if scales_sides(rollout) else None
+
+
+def _canary(rollout: Object) -> Object:
+    found: Object = ((rollout.get("spec") or {}).get("strategy") or {}).get("canary") or {}
+    return found
 
 
 def has_given_up_groups(rollout: Object) -> bool:
-    """Whether the active side of a pair has fewer groups by the status than the Rollout asks for, since a release takes
+    """Whether the workload that serves has fewer groups by the status than the Rollout asks for, since a release takes
     them.
     """
     status, asked = rollout.get("status") or {}, rollout["spec"].get("replicas") or 0

@@ -226,8 +226,14 @@ class Glance(Struct, frozen=True):
     @property
     def swaps(self) -> bool:
         """Whether a workload that a release makes takes the place of the user's, or has done so."""
-        plan = self.spec.strategy.blue_green
-        return not self.paired and (bool(self.status.active) or (plan is not None and plan.promotion == Promotion.SWAP))
+        return not self.paired and (bool(self.status.active) or self._turns)
+
+    @property
+    def _turns(self) -> bool:
+        """Whether the plan says so."""
+        blue_green, canary = self.spec.strategy.blue_green, self.spec.strategy.canary
+        swaps = blue_green is not None and blue_green.promotion == Promotion.SWAP
+        return swaps or (canary is not None and canary.capacity == known.SHIFT.name)
 
     @property
     def released(self) -> str:
@@ -247,11 +253,12 @@ class Glance(Struct, frozen=True):
 
     @property
     def capacity(self) -> str:
-        """The capacity of the release in progress; at rest, that of the next one. Swap where the roles of workloads
-        change, which the status records as ExtraWorkload.
+        """The capacity of the release in progress; at rest, that of the next one. Where the roles of workloads change
+        Swap, or Shift, which the status may record as ExtraWorkload.
         """
         if self.swaps:
-            return known.SWAP.name
+            asked = self.style.capacity if self.style is not None else None
+            return known.SHIFT.name if asked == known.SHIFT.name else known.SWAP.name
         if self.status.capacity or self.style is None:
             return self.status.capacity or ""
         asked = Capacity(self.style.capacity) if self.style.capacity else None

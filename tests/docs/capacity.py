@@ -23,9 +23,9 @@ EXAMPLE, ACCELERATORS = Given(replicas=4, unavailable=1, load_seconds=600), 8
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
 #: Without a table by step: a pair that its release scales, with and without ``shift``, and one that its owner scales.
 PAIR, SHIFT, ROUTE_ONLY = "Pair", "shift", "RouteOnly"
-#: Without a table by step, too: blue-green whose second set of groups stays.
+#: Without a table by step, too: those whose second workload stays.
 SWAP = "Swap"
-SWAPS = {SWAP: f"blue-green, `{SWAP}`"}
+SWAPS = {SWAP: f"blue-green, `{SWAP}`", "Shift": "`Shift`"}
 PAIRS = {PAIR: f"`{PAIR}`", SHIFT: f"`{PAIR}`, `{SHIFT}`", ROUTE_ONLY: f"`{PAIR}`, `{ROUTE_ONLY}`"}
 
 

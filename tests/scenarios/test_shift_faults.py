@@ -10,13 +10,15 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import Reason
+from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.paired import forge, wipe
 from tests.scenarios.paired_scaled import stalled
-from tests.scenarios.paired_shift import GROUPS, LoadJudge, ShiftJudge
+from tests.scenarios.paired_shift import GROUPS, STEPS, LoadJudge, ShiftJudge
+from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.shifted import assert_serves, come_to, shifted
 from tests.scenarios.stories import CANARY
-from tests.scenarios.swapped import leave_as_is, left_as_is, make_anew, moved, replicas, to_the_end
-from tests.scenarios.world import NAME, ROLLOUTS
+from tests.scenarios.swapped import leave_as_is, left_as_is, make_anew, moved, released, replicas, to_the_end
+from tests.scenarios.world import NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -284,3 +286,36 @@ async def test_another_capacity_in_a_release_takes_no_group_that_serves(moment: 
         assert sum(replicas(world).values()) == GROUPS
         judge.assert_kept()
         assert not m.meter.failures
+
+
+# Dying controllers
+
+
+async def _begin(world: World) -> None:
+    await routed_at_rest(world, *STEPS, replicas=2, words={"capacity": "Shift"}, drainSeconds=10)
+    await world.until(lambda: world.rollout["spec"].get("replicas") == 2, "its number of groups")
+    await world.rest()
+    world.checks.clear()
+
+
+async def _there_and_back(world: World, _: None) -> None:
+    judge = ShiftJudge(world, 3, 2)
+    await released(world, "v2")
+    assert_serves(world, CANARY, "v2", 2)
+    judge.least = None
+    world.set_image("v3")
+    await world.until_state("AwaitingApproval")
+    await world.sleep(30)
+    world.request("Abort")
+    await world.until_state("Aborted", 1200)
+    await world.rest()
+    assert_serves(world, CANARY, "v2", 2)
+    await released(world, "v4")
+    assert_serves(world, NAME, "v4", 2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_controller_killed_after_any_write_comes_to_the_same_end(part: int) -> None:
+    kill_after_every_write(_begin, _there_and_back, part)

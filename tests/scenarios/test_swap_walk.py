@@ -13,9 +13,10 @@ import pytest
 from hypothesis import strategies as st
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES, SERVICES
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, NODES, PODS, SERVICES
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
+from tests.scenarios.paired_shift import draining, unlabelled
 from tests.scenarios.routed import SERVICE, routed_at_rest, routing
 from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import SWAP, replicas, stands_in
@@ -100,6 +101,8 @@ class SwapWalk(PairWalk):
     """What happens to a swap, and how it has to end."""
 
     NAMES = (NAME, CANARY)
+    COUNT = R
+    """Groups of the Rollout."""
 
     async def begin(self) -> None:
         more = {"gracePeriodSeconds": 1, "drainSeconds": 5}
@@ -179,7 +182,9 @@ class SwapWalk(PairWalk):
         if world.get(ROLLOUTS, NAME) is None:
             self.create_rollout()
         spec = self.manifest()["spec"]
-        world.patch_rollout({"disabled": None, "replicas": R, "strategy": {**spec["strategy"], "paused": None}})
+        world.patch_rollout(
+            {"disabled": None, "replicas": self.COUNT, "strategy": {**spec["strategy"], "paused": None}}
+        )
         self.leave_as_is("false")
         with contextlib.suppress(ApiError):
             world.request("Resume")
@@ -212,13 +217,13 @@ class SwapWalk(PairWalk):
         assert self._serves(version), world.describe()
 
     def _serves(self, version: str) -> bool:
-        world = self.world
+        world, count = self.world, self.COUNT
         serves = CANARY if stands_in(world) else NAME
         there = replicas(world)
         return (
             world.state == "Healthy"
-            and there == ({NAME: 0, CANARY: R} if serves == CANARY else {NAME: R})
-            and world.groups(serves) == dict.fromkeys(range(R), version)
+            and there == ({NAME: 0, CANARY: count} if serves == CANARY else {NAME: count})
+            and world.groups(serves) == dict.fromkeys(range(count), version)
             and world.names()["batchreleases"] == []
             and f"{SERVICE}-canary" not in world.names()["services"]
         )
@@ -228,7 +233,66 @@ async def swap_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
     await walked(SwapWalk, acts, seen)
 
 
+class ExchangeWalk(SwapWalk):
+    """The same if groups of one workload go as those of the other one come: none stays without its label in the end."""
+
+    COUNT = R + 1
+
+    async def begin(self) -> None:
+        more = {"gracePeriodSeconds": 1, "drainSeconds": 5}
+        await routed_at_rest(self.world, *PLANS["shift"], replicas=self.COUNT, words={"capacity": "Shift"}, **more)
+        self.world.patch_rollout({"strategy": {"progressDeadlineSeconds": 600}})
+        self.world.checks.clear()
+
+    def manifest(self) -> dict[str, Any]:
+        made = super().manifest()
+        style = made["spec"]["strategy"].pop("blueGreen")
+        style.pop("promotion")
+        made["spec"]["strategy"] |= {
+            "canary": {**style, "capacity": "Shift", "steps": list(PLANS["shift"])},
+            "blueGreen": None,
+        }
+        return made
+
+    def jump(self, step: int) -> None:
+        self.world.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"nextStepIndex": step}}}, "status")
+
+    def plan(self, name: str) -> None:
+        self.world.patch_rollout({"strategy": {"canary": {"steps": list(PLANS[name])}}})
+
+    def capacity(self, word: str) -> None:
+        self.world.patch_rollout({"strategy": {"canary": {"capacity": word}}})
+
+    def shift(self, margin: tuple[int, int]) -> None:
+        asked = None if not any(margin) else {"maxExtraGroups": margin[0], "maxUnavailableGroups": margin[1]}
+        self.world.patch_rollout({"strategy": {"canary": {"shift": asked}}})
+
+    def relabel(self, name: str) -> None:
+        """Another client gives the groups of a workload their label back."""
+        for pod in self.world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
+            self.world.patch(PODS, pod["metadata"]["name"], {"metadata": {"labels": {"app": "llama"}}})
+
+    async def settle(self) -> None:
+        await super().settle()
+        assert not draining(self.world) and not unlabelled(self.world)
+
+
+async def exchange_walk(_: Plan, acts: list[Act], seen: Counter[str]) -> None:
+    await walked(ExchangeWalk, acts, seen)
+
+
 SWAP_LANE: Lane = swap_walk, KINDS, st.just(Plan())
+EXCHANGE_LANE: Lane = (
+    exchange_walk,
+    (
+        *(each for each in KINDS if each.name not in ("promotion", "plan")),
+        *(Kind("plan", st.just("shift")),) * 2,
+        Kind("capacity", st.sampled_from(("Shift", "Shift", "ExtraWorkload"))),
+        Kind("shift", st.sampled_from(((1, 0), (0, 1), (2, 1), (0, 0)))),
+        Kind("relabel", both),
+    ),
+    st.just(Plan()),
+)
 
 
 @pytest.mark.timeout(300)
@@ -237,8 +301,15 @@ def test_a_walk_keeps_what_serves_and_comes_to_its_end() -> None:
     assert seen["told:Completed"] and seen["told:Promoted"]
 
 
+@pytest.mark.timeout(300)
+def test_a_walk_of_releases_that_shift_does_so_too() -> None:
+    seen = wander(EXCHANGE_LANE, 4, 10)
+    assert seen["told:Completed"] and seen["told:Promoted"]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", range(1, 4))
-def test_long_walks_do_so_too(number: int) -> None:
-    wander(SWAP_LANE, 15, 18, number)
+@pytest.mark.parametrize("lane", [SWAP_LANE, EXCHANGE_LANE], ids=["swap", "shift"])
+def test_long_walks_do_so_too(lane: Lane, number: int) -> None:
+    wander(lane, 15, 18, number)

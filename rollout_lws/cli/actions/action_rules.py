@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.cli.rollouts import message, style, summary
-from rollout_lws.cli.sides import has_given_up_groups, named, serving_hash, sides_of, standing_in
+from rollout_lws.cli.sides import has_given_up_groups, named, serving_hash, sides_of, standing_in, turning
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -116,8 +116,8 @@ def abort(*, force: bool = False) -> Judge:
 
 
 def _loads_again(rollout: Object) -> str:
-    """What the way back of a pair loads; "" for nothing."""
-    sides = sides_of(rollout)
+    """What the way back loads where groups were given up; "" for nothing."""
+    sides = turning(rollout)
     if sides is None or not has_given_up_groups(rollout):
         return ""
     return f"; leaderworkerset/{sides.active} loads the groups again that it has given up"

@@ -117,8 +117,9 @@ def start(**given: Any) -> None:
 @_of_releases
 @_reason
 def home(**given: Any) -> None:
-    """Bring the requests of Rollout NAME back to its own LWS, while one that a release with promotion Swap has made
-    serves in its place: its version is released in steps, even if it is the same, and each of its groups loads.
+    """Bring the requests of Rollout NAME back to its own LWS, while one that a release has made (promotion Swap,
+    capacity Shift) serves in its place: its version is released in steps, even if it is the same, and each of its
+    groups loads.
     """
     _each(action_rules.home, **given)
 

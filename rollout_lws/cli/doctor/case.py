@@ -334,7 +334,7 @@ class Case:
 
     @property
     def _shares_groups(self) -> bool:
-        """Whether both sides of a pair together carry the load, since a release takes groups of the active one."""
+        """Whether both workloads together carry the load, since a release takes groups of the one that serves."""
         d = self.d
         if not self.is_on or not d.scales_sides or d.o.stable is None:
             return False

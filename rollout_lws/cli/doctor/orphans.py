@@ -1,4 +1,4 @@
-"""Workloads that a release with promotion Swap has made, and that serve on though their Rollout is gone."""
+"""Workloads that a release has made in place of the user's, and that serve on though their Rollout is gone."""
 
 from __future__ import annotations
 

@@ -21,14 +21,15 @@ from rollout_lws.cli.sides import (
     is_incomplete,
     is_settled,
     named,
+    roles_of,
     scales_sides,
     sides_of,
     standing_in,
     swaps,
+    turning,
 )
 from rollout_lws.errors import UsageError
 from rollout_lws.targets.version import version_together
-from rollout_lws.workload.canary import name_of_canary
 
 Object = dict[str, Any]
 
@@ -55,14 +56,12 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     index = action_rules.step_of(shown.rollout)
     if summary(shown.rollout)["state"] != "AwaitingApproval" or shown.stable is None or not 1 <= index <= len(steps):
         return ""
-    sides, margin = sides_of(shown.rollout), margin_of(shown.rollout, shown.full_size)
+    sides, margin = turning(shown.rollout), margin_of(shown.rollout, shown.full_size)
     ends = index == len(steps) or steps[index].promotes
     # Nothing waits in a last step of all groups, where those of one side go as those of the other one come.
     ends = ends or (margin is not None and index + 1 == len(steps) and steps[index].size == ALL)
     if ends and sides is not None:
         return _hand_over(shown, sides, steps[index - 1].groups, margin)
-    if ends and swaps(shown.rollout):
-        return _swap(shown, steps[index - 1].groups)
     if ends:
         return "the stable groups are renewed, all requests end at the new version"
     now, following = steps[index - 1], steps[index]
@@ -71,7 +70,7 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
         parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
     load = (shown.rollout.get("status") or {}).get("longestStartupSeconds")
     more = following.groups - now.groups
-    if more and load and (sides is None or scales_sides(shown.rollout)):
+    if more and load and not _by_owner(shown.rollout):
         parts.append(f"about {short(_seconds(shown.rollout, more, float(load), margin))}")
     return ", ".join(parts)
 
@@ -79,13 +78,18 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
 def _next_groups(shown: Release, sides: Sides | None, groups: int, following: int, margin: Margin | None) -> str:
     """What becomes of groups in a step that asks for ``following`` ones, after one that has asked for ``groups``."""
     more = following - groups
-    if sides is not None and not scales_sides(shown.rollout):
+    if sides is not None and _by_owner(shown.rollout):
         return f"{following} ready group{'s' if following > 1 else ''} of {sides.inactive}"
     if not more:
         return "no further group"
     if sides is not None and margin is not None:
         return _shifted(shown, sides, groups, more, staying(shown.full_size, following))
     return _added(shown, groups, following) if takes_room(shown) else f"{_counted(more)} renewed"
+
+
+def _by_owner(rollout: Object) -> bool:
+    """Whether the owner of a pair scales its workloads."""
+    return sides_of(rollout) is not None and not scales_sides(rollout)
 
 
 def _seconds(rollout: Object, more: int, load: float, margin: Margin | None) -> float:
@@ -99,13 +103,12 @@ def _seconds(rollout: Object, more: int, load: float, margin: Margin | None) -> 
 
 
 def _hand_over(shown: Release, sides: Sides, groups: int, margin: Margin | None) -> str:
-    """The end of a pair's release, whose last step has so many groups."""
-    told = f"all requests go to {sides.inactive}, which becomes the active side"
-    if not scales_sides(shown.rollout):
+    """The end of a release whose workloads change roles, whose last step has so many groups."""
+    told = _turn(shown.rollout, sides)
+    if _by_owner(shown.rollout):
         return told
     more = max(0, shown.full_size - groups)
     added = _added(shown, groups, shown.full_size) if more else ""
-    told += f", and {_scaled_down(sides.members(sides.active))}"
     if margin is None:
         return f"{f'{added}, then ' if more else ''}{told}"
     # Without room for an extra group the last one takes the place of the last old one.
@@ -114,14 +117,15 @@ def _hand_over(shown: Release, sides: Sides, groups: int, margin: Margin | None)
     return f"{first}{told}" + (f"; then {sides.inactive} gets its last group" if early < more else "")
 
 
-def _swap(shown: Release, groups: int) -> str:
-    """The end of a release whose workloads change roles, whose last step has so many groups."""
-    users, made = named(shown.rollout), standing_in(shown.rollout)
-    more = max(0, shown.full_size - groups)
-    first = f"{_added(shown, groups, shown.full_size)}, then " if more else ""
-    if made:
-        return f"{first}all requests go to {users}, and {made} is removed"
-    return f"{first}all requests go to {name_of_canary(users)}, which serves from then on, and {users} is scaled to 0"
+def _turn(rollout: Object, sides: Sides) -> str:
+    """What becomes of requests and groups when the roles change."""
+    goes = f"all requests go to {sides.inactive}"
+    if standing_in(rollout):
+        return f"{goes}, and {sides.active} is removed"
+    if swaps(rollout):
+        return f"{goes}, which serves from then on, and {sides.active} is scaled to 0"
+    goes += ", which becomes the active side"
+    return goes if _by_owner(rollout) else f"{goes}, and {_scaled_down(sides.members(sides.active))}"
 
 
 def _shifted(shown: Release, sides: Sides, groups: int, more: int, stay: int) -> str:
@@ -236,20 +240,18 @@ def _effect_of_home(shown: Release) -> str:
 
 
 def _effect_of_abort(shown: Release) -> str:
-    status, sides = shown.rollout.get("status") or {}, sides_of(shown.rollout)
+    status, sides = shown.rollout.get("status") or {}, turning(shown.rollout)
     extra = extra_accelerators(shown)
-    if sides is not None:
+    lacking = shown.own_size - shown.stable.workload.replicas if shown.stable is not None else 0
+    if sides is not None and (lacking or roles_of(shown.rollout) is not None):
         told = f"all requests go back to {sides.active}"
-        lacking = shown.own_size - shown.stable.workload.replicas if shown.stable is not None else 0
         told += f", which loads {_counted(lacking)} again" if lacking else ""
-        parks = f", and {_scaled_down(sides.members(sides.inactive))}"
+        removed = f"{sides.inactive} is removed" if roles_of(shown.rollout) is None else ""
+        parks = f", and {removed or _scaled_down(sides.members(sides.inactive))}"
         parks += f", which frees {extra} GPU" if extra else ""
-        return told + (parks if scales_sides(shown.rollout) else "")
-    made = standing_in(shown.rollout)
-    if made:
-        told = f"all requests go back to {made}, and {_scaled_down((named(shown.rollout),))}"
-        return told + (f", which frees {extra} GPU" if extra else "")
-    if ((status.get("finalising") or {}).get("task") and not swaps(shown.rollout)) or not takes_room(shown):
+        return told + ("" if _by_owner(shown.rollout) else parks)
+    renews = (status.get("finalising") or {}).get("task") or not takes_room(shown)
+    if renews and not swaps(shown.rollout):
         return "groups that are renewed go back to the old version"
     return (f"frees {extra} GPU, " if extra else "") + "stable untouched"
 

@@ -39,7 +39,8 @@ def strategy_of(rollout: Object) -> CapacityStrategy:
     """Capacity of the current release, else of the plan; ExtraWorkload for a value that this version does not know."""
     strategy = rollout["spec"].get("strategy") or {}
     if swaps(rollout):
-        return known.SWAP_BACK if standing_in(rollout) else known.SWAP
+        back, there = (known.SWAP_BACK, known.SWAP) if shift_of(rollout) is None else (known.SHIFT_BACK, known.SHIFT)
+        return back if standing_in(rollout) else there
     if strategy.get("blueGreen"):
         return known.BLUE_GREEN
     if (rollout.get("status") or {}).get("capacity") or scales_sides(rollout):

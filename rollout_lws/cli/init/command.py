@@ -82,7 +82,9 @@ def init(
     if touch is not None and counterpart is None:
         raise click.UsageError("--touch is of a pair: name its other workload with --counterpart lws/NAME")
     if shift and counterpart is None:
-        raise click.UsageError("--shift is of a pair: name its other workload with --counterpart lws/NAME")
+        raise click.UsageError(
+            "--shift is of a pair: name its other workload with --counterpart lws/NAME, or take --strategy shift"
+        )
     if companions and counterpart is None:
         raise click.UsageError("--companion is of a pair: name its other workload with --counterpart lws/NAME")
     if companions and shift:

@@ -80,6 +80,8 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
         raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
     _refuse(found, lws, capacity)
     routing = routes.find(found, workload)
+    if capacity.shifts and not routing.routes:
+        raise UsageError(_without_route(routing, capacity))
     version = lws.version
     ignored = tuple(_ignored(found, lws, capacity, routing))
     live = (found.find(each.resource, each.name) for each in ignored)
@@ -136,6 +138,16 @@ def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
             f"the leaders' template of LeaderWorkerSet {name} has no labels, and with --strategy {capacity.flag} a"
             f" Service has to select groups of two LeaderWorkerSets by some: give it one, such as app: {name}"
         )
+
+
+def _without_route(routing: Routing, capacity: CapacityStrategy) -> str:
+    """That nothing shares requests, which have to be elsewhere before a group goes."""
+    kinds = " or ".join(each.resource.kind for each in SPECS)
+    why = "; ".join(routing.unfit) or f"no {kinds} leads to a Service of the leaders"
+    return (
+        f"--strategy {capacity.flag} takes requests off single groups before they go, and nothing shares them: {why};"
+        " make a route to the Service, or take --strategy canary"
+    )
 
 
 def _own_labels(lws: Target) -> Mapping[str, str]:

@@ -45,7 +45,8 @@ def _rollout(made: Proposal) -> Iterator[str]:
     yield "  strategy:"
     yield from (f"    {line}" for line in made.capacity.manifest)
     if made.capacity.shifts:
-        yield "      # The active side gives up groups as the other one gets some: both together have at most one more"
+        gives = "The active side gives up groups" if made.counterpart else f"{made.workload} gives up groups"
+        yield f"      # {gives} as the other one gets some: both together have at most one more"
         yield "      # than at rest (maxExtraGroups: 1), and as many ready ones (maxUnavailableGroups: 0). An abort"
         yield "      # loads again what was given up."
         yield "      shift: {}"

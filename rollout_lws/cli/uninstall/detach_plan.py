@@ -251,7 +251,10 @@ def _detachment(group: str, rollout: Object, workloads: Mapping[Place, Object], 
     elif goes_on:
         runs = f"revision {stable['revision']}" if stable.get("revision") else "the version that runs"
         said = [f"its release ({summary(rollout)['state'] or 'on'}) goes back to {runs} first"]
-        if recorded_capacity(rollout).takes_places:
+        lacking = lacking_groups(typed(lws, LeaderWorkerSet), keys(group))
+        if lacking:
+            said.append(f"leaderworkerset/{made.workload} loads {_counted(lacking)} again for that")
+        elif recorded_capacity(rollout).one_workload:
             said.append("the groups that it has renewed are recreated for that")
     if (lws["metadata"].get("annotations") or {}).get(keys(group).release_hold) == "true":
         said.append("its hold is open already, it rolls by itself")

@@ -1,4 +1,4 @@
-"""The picture of a pair whose active side gives up groups as the other one gets some."""
+"""The picture of a release in which one workload gives up groups as another one gets some, of a pair or not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.get.plan import margin_of, planned_steps
 from rollout_lws.cli.releases import Release
-from tests.cli.get.objects import NOW, rollout
-from tests.cli.get.test_pair_picture import AWAITING, line, shown
+from tests.cli.get import objects
+from tests.cli.get.objects import NOW, lws, pod, rollout, workers
+from tests.cli.get.test_pair_picture import AWAITING, STEPS, line, shown
 
 LACKING = {"maxExtraGroups": 0, "maxUnavailableGroups": 1}
 LAST = {**AWAITING, "currentStepIndex": 2}
@@ -153,3 +154,51 @@ def test_only_releases_that_scale_both_sides_take_groups(touch: str) -> None:
     made = shown(1, shift={}, touch=touch, **AWAITING).rollout
     assert (margin_of(made, 4) is None) == bool(touch)
     assert margin_of(rollout({"canary": {"shift": {}, "steps": []}}), 4) is None
+
+
+# One workload, and one that releases make
+
+
+def exchanging(standing: int, stay: int, *, back: bool = False, **status: Any) -> Release:
+    """A release with capacity Shift of four groups: ``stay`` are left, and ``standing`` are new. ``back``: they are
+    those of the user's workload.
+    """
+    old, new = ("llama-canary", "llama") if back else ("llama", "llama-canary")
+    groups = [pod(old, group, "5f9c8", size=2) for group in range(stay)]
+    groups += [pod(new, group, "8d21b", size=2) for group in range(standing)]
+    there = {**AWAITING, "capacity": "Shift", "active": old if back else None, **status}
+    made = rollout({"canary": {"capacity": "Shift", "steps": STEPS}}, **there)
+    made["spec"]["replicas"] = 4
+    gives = lws(old, size=2, replicas=stay)
+    gives["metadata"]["annotations"] = {"rollouts.kruise.io/replicas": "4"} if stay < 4 else {}
+    workloads = [gives, lws(new, size=2, replicas=standing, tag="v0.19.0")]
+    return objects.release(made, workloads, groups, [workers(each, 1) for each in groups])
+
+
+@pytest.mark.parametrize(
+    ("back", "names", "ends"),
+    [
+        (False, ("llama", "llama-canary"), "which serves from then on, and llama is scaled to 0"),
+        (True, ("llama-canary", "llama"), "and llama-canary is removed"),
+    ],
+)
+def test_groups_of_a_workload_that_releases_make_come_as_others_go(
+    back: bool, names: tuple[str, str], ends: str
+) -> None:
+    old, new = names
+    there = exchanging(1, 3, back=back)
+    assert line(there, "After approval").startswith(
+        f"After approval: +1 group of {new} as 1 of {old} goes, 50% traffic"
+    )
+    there = exchanging(2, 2, back=back, currentStepIndex=2)
+    assert line(there, "After approval") == (
+        f"After approval: +2 groups of {new} as 1 of {old} goes, then all requests go to {new}, {ends}"
+    )
+    removed = f"{new} is scaled to 0" if back else f"{new} is removed"
+    effect = line(there, "         rollout-lws abort").partition("   # ")[2]
+    assert effect.startswith(f"all requests go back to {old}, which loads 2 groups again, and {removed}")
+
+
+def test_before_a_group_has_gone_an_abort_leaves_the_old_version_untouched() -> None:
+    effect = line(exchanging(1, 4), "         rollout-lws abort").partition("   # ")[2]
+    assert effect == "stable untouched"

@@ -27,7 +27,7 @@ Object = dict[str, Any]
 ROUTED = """\
 # How new versions of LeaderWorkerSet llama are released: 4 groups of 2 pods, 8 nvidia.com/gpu each.
 # New groups come in a second LeaderWorkerSet; the old ones stay until the promotion.
-# Other ways: rollout-lws init --strategy blue-green, swap, in-place, surge
+# Other ways: rollout-lws init --strategy blue-green, swap, shift, in-place, surge
 # What this one takes: rollout-lws plan -f FILE
 apiVersion: rollouts.kruise.io/v1beta1
 kind: Rollout

@@ -18,8 +18,8 @@ SWAP = edited(
     ROUTED,
     "New groups come in a second LeaderWorkerSet; the old ones stay until the promotion.",
     "A full second set of groups comes and stays; the first one goes, so that a release loads each group once.",
-    "--strategy blue-green, swap,",
-    "--strategy canary, blue-green,",
+    "--strategy blue-green, swap, shift,",
+    "--strategy canary, blue-green, shift,",
     "  strategy:\n    canary:\n",
     "  replicas: 4 # scale the Rollout from now on; leave replicas out of the LeaderWorkerSet's manifest\n"
     "  strategy:\n    blueGreen:\n      promotion: Swap\n",

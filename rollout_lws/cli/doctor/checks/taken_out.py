@@ -1,5 +1,5 @@
-"""What a release that takes groups of a pair's active side leaves behind where no controller finishes it: pods without
-a label by which requests find them.
+"""What a release that takes groups of the workload that serves leaves behind where no controller finishes it: pods
+without a label by which requests find them.
 """
 
 from __future__ import annotations

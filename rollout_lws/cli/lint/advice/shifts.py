@@ -1,4 +1,6 @@
-"""Pairs whose active side gives up groups as the other one gets some: what that asks of the groups that serve."""
+"""Rollouts whose releases take groups of the workload that serves as another one gets some: what that asks of the
+others.
+"""
 
 from __future__ import annotations
 

@@ -54,13 +54,20 @@ def applied(world: World, made: Proposal) -> list[Object]:
 
 STRATEGIES = {each.flag: each for each in known.OF_ONE}
 CASES = [
-    *((strategy, 4, by) for strategy in STRATEGIES for by in (None, *PROVIDERS)),
-    *((strategy, 1, by) for strategy in STRATEGIES if strategy != "in-place" for by in (None, PROVIDERS[0])),
+    *((strategy, 4, by) for strategy in STRATEGIES for by in (None, *PROVIDERS) if by or strategy != "shift"),
+    *((strategy, 1, None) for strategy in STRATEGIES if strategy not in ("in-place", "shift")),
+    *((strategy, 1, PROVIDERS[0]) for strategy in STRATEGIES if strategy != "in-place"),
     *((strategy, 9, PROVIDERS[0]) for strategy in STRATEGIES),
     ("in-place", 2, PROVIDERS[0]),
     ("in-place", 2, None),
 ]
-DEFAULT = (CASES[0], CASES[5], CASES[8], CASES[13])
+DEFAULT = (
+    ("canary", 4, None),
+    ("blue-green", 4, PROVIDERS[0]),
+    ("swap", 4, None),
+    ("shift", 4, PROVIDERS[0]),
+    ("in-place", 4, PROVIDERS[0]),
+)
 SOME = [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.long) for case in CASES]
 
 

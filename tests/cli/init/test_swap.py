@@ -1,4 +1,4 @@
-"""Rollouts whose releases swap: what ``init --strategy swap`` prints, warns of and refuses."""
+"""Rollouts whose workloads serve in turn: what ``init --strategy swap`` and ``shift`` print, warn of and refuse."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 import yaml
 from click.testing import Result
 
+from rollout_lws.api import Rollout
+from rollout_lws.api.validation import problems
 from rollout_lws.cli.demo import manifests
 from rollout_lws.errors import UsageError
 from tests.cli.conftest import World
@@ -135,3 +137,25 @@ def test_the_one_that_a_release_has_made_is_none_to_release(strategy: str) -> No
         "LeaderWorkerSet llama-canary was made by a release and serves in place of llama, whose manifest is yours: name"
         " that one, lws/llama"
     )
+
+
+# Shift
+
+
+def test_a_rollout_of_one_workload_exchanges_its_groups(world: World) -> None:
+    created(world, *copy.deepcopy((manifests.workload(), *manifests.traffic())))
+    text = world.run("init", "lws/llama", "--strategy", "shift").stdout
+    (made,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "Rollout"]
+    canary = made["spec"]["strategy"]["canary"]
+    assert (made["spec"]["replicas"], canary["capacity"], canary["shift"]) == (4, "Shift", {})
+    assert [(each["replicas"], each["traffic"]) for each in canary["steps"]] == [(1, "auto"), ("50%", "auto")]
+    assert "# llama gives up groups as the other one gets some" in text
+    assert problems(Rollout.model_validate(made).spec) == ()
+
+
+def test_groups_are_not_exchanged_without_something_that_shares_requests() -> None:
+    result = run("lws/llama", "--strategy", "shift", given=(workload(),))
+    assert isinstance(result.exception, UsageError)
+    told = "--strategy shift takes requests off single groups before they go, and nothing shares them"
+    assert str(result.exception).startswith(told)
+    assert str(result.exception).endswith("make a route to the Service, or take --strategy canary")

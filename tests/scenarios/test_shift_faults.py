@@ -248,6 +248,22 @@ async def test_numbers_that_others_write_are_put_back() -> None:
         assert_serves(world, CANARY, "v2")
 
 
+async def test_groups_come_back_where_none_of_the_new_version_was_made() -> None:
+    async with shifted() as m:
+        world = m.world
+        world.set_image("v2")
+        world.request("Pause")
+        world.patch_lws({"replicas": 0})
+        await world.sleep(1)
+        world.set_image("v3")
+        await world.sleep(1)
+        world.request("Resume")
+        await world.until(lambda: replicas(world)[NAME] >= GROUPS - 1, "back", 600)
+        await to_the_end(world)
+        await world.sleep(60)
+        assert_serves(world, CANARY, "v3")
+
+
 async def test_a_single_group_is_exchanged_for_one_that_is_ready() -> None:
     async with shifted(None, {"replicas": "100%"}, replicas=1) as m:
         world = m.world

@@ -25,11 +25,12 @@ OVERDUE_SECONDS = 60
 
 
 def watched(d: Draft) -> tuple[str, ...]:
-    """LWSs whose pods to watch while traffic is routed or something is pinned, whatever the status says: the one with
-    the version that is being removed, and those for which a deleted Rollout left some pinned.
+    """LWSs whose pods to watch while traffic is routed or something is pinned, whatever the status says, and while a
+    release exchanges groups, for which there is room when the last pod is gone: the one with the version that is being
+    removed, and those for which a deleted Rollout left some pinned.
     """
     facts = d.o.routing
-    shares = d.status.traffic is not None or (facts is not None and bool(_pinned(facts)))
+    shares = d.shifts or d.status.traffic is not None or (facts is not None and bool(_pinned(facts)))
     own = (_home(d),) if shares and d.o.stable is not None else ()
     return (*own, *d.o.marked.workloads)
 

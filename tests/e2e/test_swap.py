@@ -20,14 +20,19 @@ STEPS = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
     {"replicas": "100%", "traffic": "50%", "pause": {"duration": 1}},
 )
+#: One group by an approval, and the other after it.
+SHIFT_STEPS = ({"replicas": 1, "traffic": "auto", "pause": {}},)
 HOME, AWAY = {NAME: 2}, {NAME: 0, CANARY: 2}
 
 
-async def begin(world: RemoteWorld) -> None:
+async def begin(world: RemoteWorld, *, shifts: bool = False) -> None:
     create_provider(world, BY_ROUTE)  # type: ignore[arg-type]
     world.create_workload(replicas=2, size=1)
-    asked = routing(gracePeriodSeconds=1, drainSeconds=2)
-    world.create_rollout(*STEPS, blueGreen={**SWAP, "trafficRoutings": asked})
+    asked = {"trafficRoutings": routing(gracePeriodSeconds=1, drainSeconds=2)}
+    if shifts:
+        world.create_rollout(*SHIFT_STEPS, canary={"capacity": "Shift", **asked})
+    else:
+        world.create_rollout(*STEPS, blueGreen={**SWAP, **asked})
     world.start_controller()
     await world.until(lambda: world.state == "Healthy", "at rest", 60)
     await settled(world, HOME)
@@ -104,13 +109,54 @@ async def deleted_by_hand(world: RemoteWorld) -> None:
     await settled(world, HOME)
 
 
+async def exchanged_there_and_back(world: RemoteWorld) -> None:
+    """Groups of one go as those of the other come: three at most."""
+    world.kill_after(16)
+    most = 0
+
+    def see() -> bool:
+        nonlocal most
+        most = max(most, sum(_leaders(world, name) for name in (NAME, CANARY)))
+        return world.state == "Healthy" and world.status.get("active") == CANARY
+
+    world.set_image("v2")
+    await world.until(lambda: world.state == "AwaitingApproval", "v2 waits for approval", 90)
+    await world.until(lambda: replicas(world) == {NAME: 1, CANARY: 1}, "one has gone", 60)  # type: ignore[arg-type]
+    world.approve()
+    await world.until(see, "the roles change", 90)
+    assert most <= 3
+    await settled(world, AWAY)
+    await released(world, "v3")
+    await settled(world, HOME)
+    assert {*world.groups().values()} == {"v3"} and KEYS.replicas not in (
+        world.lws["metadata"].get("annotations") or {}
+    )
+
+
+async def exchanged_and_aborted(world: RemoteWorld) -> None:
+    world.kill_after(14)
+    for wanted in (HOME, AWAY):
+        world.set_image(f"again-{len(wanted)}")
+        await world.until(lambda: world.state == "AwaitingApproval", "in a step", 90)
+        await world.until(lambda: {*replicas(world).values()} == {1}, "one has gone", 60)  # type: ignore[arg-type]
+        world.request("Abort")
+        await world.until(lambda: world.state == "Aborted", "aborted", 90)
+        await settled(world, wanted)
+        if wanted == HOME:
+            await released(world, "v2")
+            await settled(world, AWAY)
+
+
 STORIES: tuple[Story, ...] = (there_and_back, aborted_both_ways, deleted_when_the_requests_are_home, deleted_by_hand)
 
 
+SHIFTED: tuple[Story, ...] = (exchanged_there_and_back, exchanged_and_aborted)
+
+
 async def test_a_swap_comes_to_each_of_its_ends(place: Place) -> None:
-    await all_told(place, STORIES, "swap", _tell)
+    await all_told(place, (*STORIES, *SHIFTED), "swap", _tell)
 
 
 async def _tell(world: RemoteWorld, story: Story) -> None:
-    await begin(world)
+    await begin(world, shifts=story in SHIFTED)
     await story(world)

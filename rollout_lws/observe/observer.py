@@ -90,7 +90,8 @@ def _picture(
     shared = routing(world, rollout, annotated, stable, canary, paired=paired.names if paired is not None else None)
     releases = rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     has_no_weight = shared is None and (releases or rollout.spec.swaps)
-    left = () if place is None or canary is not None or swapped else _pods_left(world, place)
+    other = workload if swapped else place
+    left = () if other is None or canary is not None else _pods_left(world, other)
     return Observation(
         now=now,
         keys=world.keys,

@@ -128,14 +128,15 @@ class Observation:
     in place of the user's, they are ``swapped``: ``stable`` is the one that serves, and ``canary`` the user's.
     ``companions`` are further workloads of a pair, on the same sides, by name. ``remains`` are leftovers that block a
     new canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its name label, and
-    an LWS of that name which is not ours; ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the
-    stable LWS, and for the canary's name, while not all its pods are known: why they cannot be listed, "" before the
-    first list has arrived. ``history`` are the ControllerRevisions that this Rollout keeps. ``refused`` is the write
-    that stopped the last decision, None if there was none. ``marked`` are the objects with annotations of releases.
-    ``routing`` are the objects that split traffic, None for a Rollout that names none and has recorded none.
-    ``autoscalers`` are known while they are watched. ``services`` are all Services of the namespace by name, while a
-    release without traffic routing is in progress, and for swaps without one. ``answers`` are the measurements that the
-    last decision wanted, as far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
+    an LWS of that name which is not ours; ``pods_left`` are the pods among them, or, swapped, those of the user's LWS
+    that is gone. ``unknown_pods`` has an entry for the stable LWS, and for the canary's name, while not all its pods
+    are known: why they cannot be listed, "" before the first list has arrived. ``history`` are the ControllerRevisions
+    that this Rollout keeps. ``refused`` is the write that stopped the last decision, None if there was none. ``marked``
+    are the objects with annotations of releases. ``routing`` are the objects that split traffic, None for a Rollout
+    that names none and has recorded none. ``autoscalers`` are known while they are watched. ``services`` are all
+    Services of the namespace by name, while a release without traffic routing is in progress, and for swaps without
+    one. ``answers`` are the measurements that the last decision wanted, as far as they have come. ``gate_jobs`` are the
+    Jobs of gates, while some are watched.
     """
 
     now: datetime

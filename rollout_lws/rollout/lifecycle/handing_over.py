@@ -35,7 +35,7 @@ from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import route, sides, traffic_shift
 from rollout_lws.rollout.routing.drains import Leaving, drained
 from rollout_lws.rollout.routing.route_result import Routed
-from rollout_lws.rollout.routing.weights import groups_for_all, weight_of
+from rollout_lws.rollout.routing.weights import groups_for_all, takes_over, weight_of
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.revisions import current_revision, observed, target_revision
@@ -116,7 +116,7 @@ def hand_over(d: Draft) -> Draft:
     if not routed.done:
         d = d.wake(routed.until)
         return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
-    ready = sides.is_ready_to_turn(d) if d.paired else d.canary_ready > 0
+    ready = sides.is_ready_to_turn(d) if d.paired else takes_over(d)
     if not ready:
         return _not_routed(d, f"{d.new_name} has to have all requests, and a ready group")
     told = f"{d.new_name} becomes the active side"

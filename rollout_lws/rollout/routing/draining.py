@@ -98,8 +98,8 @@ def _home(d: Draft) -> str:
 
 
 def _leaving(d: Draft) -> tuple[Pod, ...]:
-    if d.swapped:
-        return (*d.o.canary.leaders, *d.o.canary.pods) if d.o.canary is not None else ()
+    if d.swapped and d.o.canary is not None:
+        return (*d.o.canary.leaders, *d.o.canary.pods)
     if not d.capacity.one_workload:
         # Another LWS has that name by now, and the pods are its own.
         taken = any(each.kind == d.kind for each in d.o.remains)

@@ -74,10 +74,10 @@ def removable(selector: Mapping[str, str], reserved: tuple[str, ...]) -> list[st
 
 
 def named_selectors(facts: RoutingFacts) -> Iterator[tuple[Selecting, Object]]:
-    """The objects that the Rollout names which select pods for requests, of either side."""
+    """The objects that select pods for requests by the Rollout's routes, of either side."""
     names = facts.names
     for selecting, every in (
-        (services.SELECTING, (names.service, names.canary_service)),
+        (services.SELECTING, (names.service, facts.canary_service_name)),
         (pools.SELECTING, (names.stable_pool, names.canary_pool)),
     ):
         found = (facts.find(selecting.resource, name) for name in every)
@@ -103,7 +103,7 @@ def _empty(d: Draft, facts: Facts, group: Group, *, may_begin: bool) -> tuple[Dr
         d = d.write((_patch(pod, body, f"group {group.index} of {facts.name} is about to go"),))
     if selected:
         return d, Routed(False, f"group {group.index} of {facts.name} gets no more requests")
-    for service in (routing.names.service, routing.names.canary_service):
+    for service in (routing.names.service, routing.canary_service_name):
         if group.leader.metadata.name in routing.endpoints.get(service, frozenset()):
             return d, Routed(False, f"waiting until Service {service} sends no more requests to group {group.index}")
     asked, record = settings(d), draining(group.leader, d.keys)

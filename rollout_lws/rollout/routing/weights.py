@@ -51,12 +51,10 @@ def takes_over(d: Draft) -> bool:
     already carries them keeps them unless it becomes the smaller version.
     """
     record = d.status.traffic
-    if d.capacity.swaps:
-        return 0 < groups_for_all(d) <= d.canary_ready
     if record is not None and record.stable_drained_at is not None:
         ready = sum(group.ready(d.now) for group in groups(d.stable) if 0 <= group.ordinal < d.replicas)
         return d.canary_ready > 0 and ready <= d.canary_ready
-    return 0 < d.replicas <= d.canary_ready
+    return 0 < (groups_for_all(d) if d.capacity.swaps else d.replicas) <= d.canary_ready
 
 
 def green_grows(d: Draft) -> bool:

@@ -1,4 +1,6 @@
-"""Judges edits of a managed workload: keeps its hold, denies pending versions that would damage held groups."""
+"""Judges edits of a managed workload: keeps its hold, and the number of groups of one of two that change roles; denies
+pending versions that would damage held groups.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ Object = Mapping[str, Any]
 
 
 def hold(o: Observation, before: Target, after: Target, body: Object) -> Response:
-    """Repairs an edit that would open the hold, or a window, of the LWS of ``o``; ``body`` is the JSON of ``after``.
+    """Repairs an edit that would open the hold, or a window, of the LWS of ``o``, or change its number of groups where
+    releases scale two; ``body`` is the JSON of ``after``.
 
-    The edited values are recorded as the user's own. The controller would do the same afterwards, but by then the first
-    group is gone.
+    The edited values of the hold are recorded as the user's own. The controller would do the same afterwards, but by
+    then the first group is gone, or has begun to load.
     """
     leaving = o.rollout.metadata.deletion_timestamp is not None or o.rollout.spec.disabled
     if leaving and o.keys.original not in after.metadata.annotations:
@@ -34,10 +37,15 @@ def hold(o: Observation, before: Target, after: Target, body: Object) -> Respons
     if not _in_care(o, before, after):
         return ALLOWED
     patch = kept(before, after, o.keys)
-    if patch is None:
+    number = not leaving and after.replicas != before.replicas and Draft.of(o).scales_sides
+    if patch is None and not number:
         return ALLOWED
-    operations = tuple(_operations(after, patch, body))
-    return Response(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=operations)
+    operations = _operations(after, patch, body) if patch is not None else []
+    warnings = _told(o, before, after, patch) if patch is not None else ()
+    if number:
+        operations.append({"op": "add", "path": "/spec/replicas", "value": before.replicas})
+        warnings = (*warnings, _told_number(o, before))
+    return Response(Outcome.REPAIRED, warnings=warnings, patch=tuple(operations))
 
 
 def pending(o: Observation, before: Target, after: Target) -> Response:
@@ -90,6 +98,15 @@ def _told(o: Observation, before: Target, after: Target, patch: Object) -> tuple
     if after.metadata.annotations.get(o.keys.original) != before.metadata.annotations[o.keys.original]:
         return (f"annotation {o.keys.original} stays: it has what Rollout {rollout} restores to {name}",)
     return ()
+
+
+def _told_number(o: Observation, before: Target) -> str:
+    name, namespace = o.rollout.metadata.name, o.rollout.metadata.namespace
+    place = "" if namespace == "default" else f" -n {namespace}"
+    return (
+        f"Rollout {name} says how many groups {called(before)} has, {before.replicas} now: scale that, by kubectl scale"
+        f" rollout {name}{place} --replicas=N, and remove replicas from the manifest"
+    )
 
 
 def _on_record(o: Observation, after: Target, patch: Object) -> Object:

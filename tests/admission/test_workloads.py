@@ -163,6 +163,41 @@ def test_who_scales_or_labels_is_not_told_of_a_strategy_that_nobody_has_touched(
         assert judged(before, after) == (ALLOWED, after)
 
 
+SHIFTS = {"canary": {"capacity": "Shift", "steps": [{"replicas": 1}]}}
+
+
+@pytest.mark.parametrize("number", [0, 1, 9])
+def test_a_number_of_groups_that_is_the_rollouts_stays(number: int) -> None:
+    before = at_hold()
+    response, stored = judged(before, scaled(before, number), **SHIFTS)
+    assert (response.outcome, stored.replicas, live(stored)) == (Outcome.REPAIRED, before.replicas, live(before))
+    (told,) = response.warnings
+    assert told == (
+        f"Rollout llama says how many groups LeaderWorkerSet {NAME} has, {before.replicas} now: scale that, by"
+        " kubectl scale rollout llama -n prod --replicas=N, and remove replicas from the manifest"
+    )
+
+
+def test_a_number_and_a_partition_that_come_together_are_repaired_together() -> None:
+    before = at_hold()
+    response, stored = judged(before, scaled(edited(before, partition=0), 9), **SHIFTS)
+    assert (stored.replicas, stored.strategy.partition, len(response.warnings)) == (before.replicas, HOLD, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "given"),
+    [
+        pytest.param(at_hold(), {}, id="another capacity"),
+        pytest.param(lws(), SHIFTS, id="not held"),
+        pytest.param(annotated(at_hold(), **{KEYS.release_hold: "true"}), SHIFTS, id="break-glass"),
+        pytest.param(at_hold(), {**SHIFTS, "spec": {"disabled": True}}, id="disabled"),
+    ],
+)
+def test_a_number_that_is_not_the_rollouts_passes(before: LeaderWorkerSet, given: dict[str, Any]) -> None:
+    response, stored = judged(before, scaled(before, 9), **given)
+    assert (response, stored.replicas) == (ALLOWED, 9)
+
+
 @pytest.mark.parametrize(
     "before",
     [

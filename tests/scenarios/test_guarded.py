@@ -15,8 +15,9 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox.patching.patches import json_patch, merge_patch
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
-from tests.scenarios.stories import at_rest
+from tests.scenarios.stories import CANARY, at_rest
 from tests.scenarios.styles import STYLES, Style
+from tests.scenarios.swapped import plain_swap, released, replicas
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
@@ -101,3 +102,21 @@ async def test_a_release_goes_its_way_whatever_is_applied_at_each_of_its_writes(
     await world.rest()
     assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] == users
     assert world.groups() == dict.fromkeys(range(4), "v2")
+
+
+async def test_a_manifest_that_states_replicas_starts_no_group_of_a_parked_workload(world: World) -> None:
+    await plain_swap(world)
+    applier = Applier(world, partition=0)
+    # Such a manifest that is applied before is refused: the guard may be away.
+    for number, there in ((2, {NAME: 0, CANARY: 4}), (3, {NAME: 4})):
+        await released(world, f"v{number}")
+        assert replicas(world) == there
+        writes = len(world.writes)
+        for count in (4, 0, 9):
+            applier.manifest = {"spec": {"replicas": count}}
+            applier.apply()
+            await world.rest()
+            assert replicas(world) == there
+        # Nothing has to be put back.
+        assert not [each for each in world.writes[writes:] if each.resource == LEADER_WORKER_SETS]
+    assert Outcome.REPAIRED in applier.outcomes

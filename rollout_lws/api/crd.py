@@ -36,6 +36,9 @@ _SHIFTS = (
     "!has(self.strategy.canary) || !has(self.strategy.canary.shift) || (!has(self.touch)"
     " && has(self.strategy.canary.capacity) && self.strategy.canary.capacity in ['Pair', 'Shift'])"
 )
+_ROUTED = (
+    "!has(self.capacity) || self.capacity != 'Shift' || (has(self.trafficRoutings) && size(self.trafficRoutings) > 0)"
+)
 #: Absent, there is one group beyond the number, and none may lack in it.
 _SHIFT_MARGIN = (
     "!has(self.maxExtraGroups)"
@@ -96,6 +99,11 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         strategy["properties"]["canary"],
         _CAPACITY,
         "capacity contradicts enableExtraWorkloadForCanary: remove the latter",
+    )
+    _rule(
+        strategy["properties"]["canary"],
+        _ROUTED,
+        "capacity Shift takes requests off groups before they go: it needs trafficRoutings",
     )
     _rule(
         strategy["properties"]["canary"]["properties"]["shift"],

@@ -21,7 +21,8 @@ def is_last_full(plan: StyleStrategy, index: int) -> bool:
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
     """True for a last step of 100 % without traffic or matches, the promotion itself: its groups would be deleted."""
-    step = plan.steps[index - 1]
+    # Any writer of the status may put any number there.
+    step = plan.steps[max(1, min(index, len(plan.steps))) - 1]
     return replica_math.is_bare_promotion(
         step.replicas,
         shares=bool(step.traffic or step.matches),
@@ -38,7 +39,7 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int, *, bounded: bo
     ``bounded`` (None: as the plan's capacity is), a count may be more than ``replicas``.
     """
     # Any writer of the status may put any number there.
-    index = max(1, index)
+    index = max(1, min(index, len(plan.steps)))
     asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
     strategy = strategy_of_plan(plan)
     return replica_math.groups_after(

@@ -32,10 +32,13 @@ def strategy_on_record(capacity: Capacity | None, plan: StyleStrategy | None) ->
     return _blue_green(plan) if found is known.EXTRA_WORKLOAD and isinstance(plan, BlueGreenStrategy) else found
 
 
-def recorded(plan: StyleStrategy, *, swapped: bool) -> Capacity:
+def recorded(plan: StyleStrategy, *, swapped: bool, gives: bool = False) -> Capacity:
     """What the status says of a release by this plan; ``swapped``: it brings requests home after a swap, which all
-    plans do in one way, unless they shift.
+    plans do in one way, unless they shift; ``gives``: the workload that serves has given up groups, whatever the plan
+    says by now.
     """
+    if gives:
+        return Capacity.SHIFT
     return Capacity.EXTRA_WORKLOAD if swapped and plan.shifting is None else plan.made_by
 
 

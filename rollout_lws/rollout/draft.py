@@ -194,7 +194,9 @@ class Draft:
         status say by now, the others alone cannot carry all requests.
         """
         stable = self.o.stable
-        return not self.paired and stable is not None and self.keys.replicas in stable.workload.metadata.annotations
+        if self.paired or stable is None or self.o.canary is None:
+            return False
+        return self.keys.replicas in stable.workload.metadata.annotations
 
     @property
     def edited(self) -> Facts:
@@ -399,7 +401,7 @@ class Draft:
             return known.PAIR
         if self.swapped:
             return known.SHIFT_BACK if plan is not None and plan.shifting is not None else known.SWAP_BACK
-        if self._gives_groups and self.o.canary is not None:
+        if self._gives_groups:
             return known.SHIFT
         if self.status.phase == Phase.PROGRESSING and self._has_swapped_back:
             return known.SHIFT if plan is not None and plan.shifting is not None else known.SWAP

@@ -221,7 +221,8 @@ NO_MARGIN = (
 @pytest.mark.parametrize("capacity", ["Pair", "Shift"])
 def test_a_shift_is_accepted(server: ApiServer, capacity: str, shift: dict[str, Any]) -> None:
     members = {"counterpartRef": OTHER} if capacity == "Pair" else {}
-    made = server.create(rollouts(), rollout(canary(capacity=capacity, shift=shift), **members))
+    plan = canary(capacity=capacity, shift=shift, trafficRoutings=[{"service": "llama-api"}])
+    made = server.create(rollouts(), rollout(plan, **members))
     assert made["spec"]["strategy"]["canary"]["shift"] == shift
 
 
@@ -242,6 +243,12 @@ def test_a_shift_is_accepted(server: ApiServer, capacity: str, shift: dict[str, 
 )
 def test_a_shift_in_which_no_group_can_go_is_refused(server: ApiServer, shift: dict[str, Any], told: str) -> None:
     assert told in refusal(server, rollout(canary(capacity="Pair", shift=shift), counterpartRef=OTHER))
+
+
+@pytest.mark.parametrize("routings", [{}, {"trafficRoutings": []}], ids=str)
+def test_a_shift_of_one_workload_without_routings_is_refused(server: ApiServer, routings: dict[str, Any]) -> None:
+    told = refusal(server, rollout(canary(capacity="Shift", **routings)))
+    assert "capacity Shift takes requests off groups before they go: it needs trafficRoutings" in told
 
 
 @pytest.mark.parametrize(

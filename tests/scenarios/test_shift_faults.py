@@ -4,21 +4,24 @@ requests than it may have, and what serves stays.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, SERVICES
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.crashes import PARTS, kill_after_every_write
+from tests.scenarios.failures import cordon
 from tests.scenarios.paired import forge, wipe
 from tests.scenarios.paired_scaled import stalled
 from tests.scenarios.paired_shift import GROUPS, STEPS, LoadJudge, ShiftJudge
-from tests.scenarios.routed import routed_at_rest
+from tests.scenarios.routed import BY_INGRESS, BY_ROUTE, SERVICE, Provider, routed_at_rest
 from tests.scenarios.shifted import assert_serves, come_to, shifted
 from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import leave_as_is, left_as_is, make_anew, moved, released, replicas, to_the_end
-from tests.scenarios.world import NAME, ROLLOUTS, World
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -302,6 +305,173 @@ async def test_another_capacity_in_a_release_takes_no_group_that_serves(moment: 
         assert sum(replicas(world).values()) == GROUPS
         judge.assert_kept()
         assert not m.meter.failures
+
+
+# What an unkind reader has found
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("how", ["abort", "jump back", "stable template", "scaled"])
+@pytest.mark.parametrize("by", [BY_ROUTE, BY_INGRESS], ids=str)
+@pytest.mark.parametrize(
+    ("count", "shift"), [(8, None), (4, {"maxExtraGroups": 0, "maxUnavailableGroups": 1})], ids=["8", "no extra"]
+)
+async def test_new_groups_that_go_lose_their_requests_first(how: str, by: Provider, count: int, shift: Any) -> None:
+    async with shifted(shift, replicas=count, by=by) as m:
+        world = m.world
+        await come_to(m, "step 2", "v2")
+        await world.sleep(60)
+        match how:
+            case "abort":
+                world.request("Abort")
+            case "stable template":
+                world.set_image("v1")
+            case "jump back":
+                world.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"nextStepIndex": 1}}}, "status")
+            case _:
+                world.patch_rollout({"replicas": count // 2})
+        await world.sleep(900)
+        m.assert_unharmed()
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("then", ["abort", "restore"])
+@AWAY
+async def test_routings_that_a_manifest_drops_move_no_request(then: str, away: bool) -> None:
+    """The API server refuses that, unless its definition of Rollouts is an older one."""
+    async with shifted() as m:
+        world = m.world
+        serves = await moved(m, away=away)
+        await come_to(m, "step 2", "v3")
+        await world.sleep(60)
+        judge = LoadJudge(world)
+        before = copy.deepcopy(world.rollout)
+        with pytest.raises(ApiError, match="it needs trafficRoutings"):
+            world.patch_rollout({"strategy": {"canary": {"trafficRoutings": None}}})
+        _put(world, trafficRoutings=[])
+        await world.sleep(100)
+        assert stalled(world, Reason.INVALID_SPEC)
+        if then == "restore":
+            _put(world, **before["spec"]["strategy"]["canary"])
+            await world.sleep(30)
+            await to_the_end(world)
+        else:
+            world.request("Abort")
+            await world.until_state("Aborted", 1800)
+        await world.sleep(60)
+        assert_serves(world, serves if then == "abort" else NAME if away else CANARY, world.groups(serves).get(0, "v3"))
+        judge.assert_kept()
+        assert not m.meter.failures
+
+
+def _put(world: World, **members: Any) -> None:
+    """Another plan, past what the API server asks of one."""
+    made = copy.deepcopy(world.rollout)
+    made["spec"]["strategy"]["canary"] |= members
+    made["metadata"]["generation"] += 1
+    world.server.store.put(ROLLOUTS, made)
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("phase", ["Healthy", "Initial", "Terminating", "Disabling"])
+@AWAY
+async def test_a_forged_phase_in_the_hand_over_keeps_nothing_waiting(phase: str, away: bool) -> None:
+    async with shifted() as m:
+        world = m.world
+        await moved(m, away=away)
+        await come_to(m, "hand-over", "v3")
+        await world.sleep(10)
+        forge(world, phase=phase)
+        await world.sleep(10)
+        await to_the_end(world)
+        await world.sleep(60)
+        assert_serves(world, NAME if away else CANARY, "v3")
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("capacity", ["InPlace", "Surge", "ExtraWorkload"])
+async def test_another_capacity_and_a_lost_status_give_no_group_too_much(capacity: str) -> None:
+    async with shifted() as m:
+        world = m.world
+        await come_to(m, "step 2", "v3")
+        await world.sleep(60)
+        judge = LoadJudge(world)
+        world.patch_rollout({"strategy": {"canary": {"capacity": capacity}}})
+        await world.sleep(20)
+        wipe(world)
+        await world.sleep(300)
+        judge.assert_kept()
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("capacity", ["InPlace", "ExtraWorkload"])
+async def test_a_note_that_a_manifest_brings_scales_nothing(capacity: str, world: World) -> None:
+    await routed_at_rest(world, *STEPS, replicas=4, words={"capacity": capacity})
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.replicas: "9"}}})
+    await world.sleep(60)
+    assert (world.rollout["spec"].get("replicas"), world.lws["spec"]["replicas"]) == (None, 4)
+    assert KEYS.replicas not in world.lws["metadata"]["annotations"]
+
+
+@pytest.mark.one_in(2)
+@AWAY
+async def test_a_note_at_rest_is_none_of_a_rollout_that_leaves(away: bool) -> None:
+    async with shifted() as m:
+        world = m.world
+        serves = await moved(m, away=away)
+        world.stop_controller()
+        world.patch(LEADER_WORKER_SETS, serves, {"metadata": {"annotations": {KEYS.replicas: "50"}}})
+        leave_as_is(world)
+        world.delete(ROLLOUTS, NAME)
+        world.start_controller()
+        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 600)
+        assert replicas(world)[serves] == GROUPS
+
+
+@pytest.mark.one_in(2)
+@AWAY
+async def test_a_rollout_may_leave_without_old_groups_that_do_not_come_back(away: bool) -> None:
+    async with shifted() as m:
+        world = m.world
+        await moved(m, away=away)
+        world.patch_rollout({"strategy": {"progressDeadlineSeconds": 120}})
+        await come_to(m, "step 2", "v3")
+        await world.sleep(60)
+        cordon(world)
+        leave_as_is(world)
+        world.delete(ROLLOUTS, NAME)
+        await world.until(lambda: "rollout-lws abort llama --force" in world.status["message"], "told", 1200)
+        world.request("Abort", force=True)
+        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "it has left", 1200)
+
+
+@pytest.mark.one_in(2)
+@AWAY
+async def test_a_copy_of_the_service_leads_where_it_has_to(away: bool) -> None:
+    async with shifted() as m:
+        world = m.world
+        serves = await moved(m, away=away)
+        await come_to(m, "step 2", "v3")
+        await world.sleep(60)
+        judge = LoadJudge(world)
+        world.patch(SERVICES, f"{SERVICE}-canary", {"spec": {"selector": {LWS_NAME: serves}}})
+        await world.sleep(300)
+        judge.assert_kept()
+        await to_the_end(world)
+        await world.sleep(60)
+        assert_serves(world, NAME if away else CANARY, "v3")
+
+
+async def test_a_step_that_the_plan_does_not_have_is_none() -> None:
+    async with shifted() as m:
+        world = m.world
+        await come_to(m, "step 2", "v2")
+        await world.sleep(60)
+        forge(world, canaryStatus={"currentStepIndex": 99})
+        await world.sleep(60)
+        await to_the_end(world)
+        await world.sleep(60)
+        assert_serves(world, CANARY, "v2")
 
 
 # Dying controllers

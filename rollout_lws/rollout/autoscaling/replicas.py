@@ -108,7 +108,8 @@ def seed(d: Draft) -> Draft | None:
     """A pair whose workloads a release scales has a number of its own, so that it stays when the roles change: the
     active side's, if none was given; None if there is nothing to do.
     """
-    if not d.scales_sides or d.o.rollout.spec.replicas is not None:
+    asked = d.o.rollout.spec
+    if not (asked.scales_sides or d.swapped) or asked.replicas is not None:
         return None
     meta, known = d.o.rollout.metadata, d.status.scaling
     # What a person has just scaled a side to is no number of the Rollout's.

@@ -196,7 +196,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
             "the release is going back already, because another version was applied: restore the stable template, or"
             " abort again once the release of that version has begun"
         )
-    if ending is Ending.ABORTED:
+    if ending is Ending.ABORTED or (request.force and isinstance(d.state, RollingBack) and ending is not None):
         # The status must record the force before the controller retries a write that kept failing.
         return d.persist_first(), Handled.DONE
     if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):

@@ -182,8 +182,9 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
         body["metadata"]["labels"] = {d.keys.side: None}
     if body is not None and d.keys.replicas in lws.metadata.annotations:
         body["metadata"]["annotations"][d.keys.replicas] = None
-        if facts is d.o.stable and lws.replicas < d.own_size:
-            body["spec"] = {**body.get("spec", {}), "replicas": d.own_size}
+        number = d.o.rollout.spec.replicas or d.own_size
+        if facts is d.o.stable and lws.replicas < number:
+            body["spec"] = {**body.get("spec", {}), "replicas": number}
     if body is not None:
         meta = lws.metadata
         d = d.write((Patch(lws.resource, meta.namespace, meta.name, body, "leaving", meta.resource_version),))

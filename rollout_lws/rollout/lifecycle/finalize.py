@@ -17,16 +17,13 @@ from rollout_lws.rollout.groups.health import deadline_passed, keep_clock
 from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import record_outcome
 from rollout_lws.rollout.lifecycle import handing_over, idle
-from rollout_lws.rollout.lifecycle.parking import park
 from rollout_lws.rollout.lifecycle.promote import promote
 from rollout_lws.rollout.lifecycle.rollback import roll_back
-from rollout_lws.rollout.lifecycle.shifting import fill, go_back
+from rollout_lws.rollout.lifecycle.shifting import fill, go_back, without_groups
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
-from rollout_lws.rollout.roles import swapping
-from rollout_lws.rollout.roles.writes import forget_number
 from rollout_lws.rollout.routing import route, selector_pinning, sides
-from rollout_lws.rollout.routing.route_result import Routed
+from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, task_of
 from rollout_lws.workload.groups import groups
 
@@ -115,14 +112,11 @@ def _without_groups(d: Draft) -> tuple[Draft, Routed]:
     """Removes the groups that the release has made, which get no requests any more. Of a pair the route gets its
     weights at rest, and then the inactive side is scaled to 0, unless no group of the active one is ready.
     """
-    if d.paired:
-        d, rested = _restored(d)
-        d, parked = park(d, ends=True) if rested.done else (d, rested)
-        if parked.done and d.capacity.shifts:
-            d, parked = fill(d)
-        return d, replace(parked, done=parked.done or parked.refused)
-    d, gone = swapping.clear(forget_number(d))
-    return fill(d) if gone.done and d.capacity.shifts else (d, gone)
+    d, rested = _restored(d) if d.paired else (d, DONE)
+    d, gone = without_groups(d) if rested.done else (d, rested)
+    if gone.done and d.capacity.shifts:
+        d, gone = fill(d)
+    return d, replace(gone, done=gone.done or gone.refused)
 
 
 def _restored(d: Draft) -> tuple[Draft, Routed]:

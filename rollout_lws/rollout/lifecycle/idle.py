@@ -16,6 +16,7 @@ from rollout_lws.rollout.preflight import cannot_release, claims_changed, invali
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.roles.writes import forget_number
 from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.routing.unmanaged_backends import of_one_workload
@@ -48,6 +49,9 @@ def settle(d: Draft) -> Draft:
     if not restored.done:
         message = f"restoring what a release had changed: {restored.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, message)
+    if d.o.canary is None or d.swapped:
+        # Of a release that is over, or of a manifest that was exported in one.
+        d = forget_number(d)
     cleared = DONE
     if d.swapped:
         d = _wants_home(d)

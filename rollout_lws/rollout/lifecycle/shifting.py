@@ -89,11 +89,13 @@ def _emptied(d: Draft, facts: Facts, number: int, *, may_begin: bool) -> tuple[D
 
 
 def _scaled(d: Draft, facts: Facts, number: int) -> Patch:
-    """The number, and what it was before the release took groups, which no status has to say then."""
+    """The number, and what it was before the release took groups, which no status has to say then. That is forgotten
+    when the groups are there again and have the requests.
+    """
     workload, meta = facts.workload, facts.workload.metadata
-    noted = str(d.replicas) if number < d.replicas else None
+    noted = str(d.replicas)
     body: dict[str, Any] = {"spec": {"replicas": number}}
-    if meta.annotations.get(d.keys.replicas) != noted:
+    if number < d.replicas and meta.annotations.get(d.keys.replicas) != noted:
         body["metadata"] = {"annotations": {d.keys.replicas: noted}}
     reason = f"{number} groups instead of {workload.replicas} of {d.replicas}"
     return Patch(workload.resource, meta.namespace, meta.name, body, reason, meta.resource_version)
@@ -186,7 +188,7 @@ def _comes_back(d: Draft, emptied: Routed, told: str, ready: int) -> Draft:
     doing = f"{doing}; {waits}" if waits else doing
     if passed is not None:
         told = f"going back: {passed[1].rstrip('.')}; it goes on by itself: {doing}"
-        if ending_of(d.state) is Ending.ABORTED:
+        if ending_of(d.state) is not Ending.CONTINUOUS:
             told += f". To send all requests to {d.name} now: {d.command('abort', '--force')}"
         return d.stalled(passed[0], told, goes_on=True)
     if emptied.contested:

@@ -140,9 +140,10 @@ def _without_record(d: Draft, record: BatchRelease) -> Draft:
 
 def _edited_plan(d: Draft) -> Draft:
     asked = plan_hash(d.o.rollout.spec.strategy)
-    if d.sub.rollout_hash == asked:
-        return d
     steps, index = d.strategy.steps, d.sub.current_step_index
+    # Any writer of the status may put any number there.
+    if d.sub.rollout_hash == asked and 1 <= index <= len(steps):
+        return d
     standing = d.capacity.standing(d.new_groups, d.o.canary)
     target = resumed_index(d.strategy, index, standing, d.replicas)
     d = d.set_sub(rollout_hash=asked)

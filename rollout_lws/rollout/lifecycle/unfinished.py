@@ -41,7 +41,7 @@ def resume_rollback(d: Draft) -> Draft:
         traffic=TrafficRecord(step=1, since=d.now, desired=recorded(Split(weight))),
         observed_template_hash=d.version.template_hash,
         observed_rollout_id=d.release_id,
-        capacity=recorded_capacity(d.strategy, swapped=d.swapped),
+        capacity=recorded_capacity(d.strategy, swapped=d.swapped, gives=not (d.paired or d.swapped)),
     )
     d = d.set_sub(new_revision=target_revision(d.edited), current_step_index=1)
     d = d.enter(RollingBack(Ending.ROLLBACK, promotion=False))

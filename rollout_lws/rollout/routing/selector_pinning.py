@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, ObjectRef, Resource
-from rollout_lws.objects.writes import Create
+from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
@@ -98,7 +98,17 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
 
 
 def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None = None) -> Draft:
-    """Creates the new version's Service, where there is none, which leads to it or to these ``endpoints``."""
+    """Creates the new version's Service, where there is none, which leads to it or to these ``endpoints``. One that
+    another client has had lead elsewhere leads there again.
+    """
+    copy = facts.canary_service
+    if copy is not None and facts.is_ours(copy):
+        leads = (endpoints or new_endpoints(d)).selects
+        if not leads.items() <= services.SELECTING.selector(copy).items():
+            meta, selector = copy["metadata"], {"spec": {"selector": dict(leads)}}
+            why = "another client has had it lead elsewhere"
+            d = d.write((Patch(SERVICES, meta["namespace"], meta["name"], selector, why),))
+        return d
     unpinned = any(barred(d, each) for each in pinned_selectors.of_stable(facts))
     if facts.service is not None and facts.canary_service is None and not unpinned:
         new = endpoints or new_endpoints(d)

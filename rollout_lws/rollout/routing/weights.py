@@ -77,10 +77,14 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
 
 def wanted_split(d: Draft) -> Split:
     record = d.status.traffic
+    gives = d.o.stable is not None and (d.capacity.shifts or goes_back(d))
+    if record is not None and record.step and settings(d) is None and gives and not does_without(d):
+        # The few groups that are left could not carry all, whatever the plan names by now.
+        return Split(weight_of(record.desired))
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
     split = share_of_step(d, record.step)
-    if d.o.stable is not None and (d.capacity.shifts or goes_back(d)):
+    if gives:
         return _share_in_shift(d, split)
     if d.capacity.swaps:
         return replace(split, weight=100, matches=()) if isinstance(d.state, Promoting) else split

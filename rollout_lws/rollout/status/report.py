@@ -160,8 +160,9 @@ def _troubled(d: Draft) -> tuple[str, ...]:
         if facts is None:
             continue
         troubled = any(group.ready_since is None for group in groups(facts))
-        promoting = isinstance(d.state, Promoting | RollingBack) or d.shifts
-        if troubled or (releasing and (facts is d.o.canary or facts is d.home or promoting)):
+        promoting = isinstance(d.state, Promoting | RollingBack)
+        # Without them no group goes, whatever phase others have written.
+        if troubled or d.shifts or (releasing and (facts is d.o.canary or facts is d.home or promoting)):
             wanted.append(facts.name)
     for facts in (facts for each in d.o.companions for facts in each.both):
         if releasing or any(group.ready_since is None for group in groups(facts)):

@@ -104,6 +104,9 @@ _RULED: dict[str, dict[str, Any]] = {
     "shift is for capacity Shift, and for a pair whose workloads the release scales (no touch)": by_server.rollout(
         by_server.canary(shift={})
     ),
+    "capacity Shift takes requests off groups before they go: it needs trafficRoutings": by_server.rollout(
+        by_server.canary(capacity="Shift")
+    ),
     "with maxExtraGroups 0 a group has to be allowed to lack: set maxUnavailableGroups 1, or remove maxExtraGroups": (
         by_server.rollout(by_server.canary(capacity="Pair", shift={"maxExtraGroups": "0%"}))
     ),

@@ -114,13 +114,13 @@ def task_of(state: EndingState) -> Task:
 
 
 #: Ends of a release in which all requests may be sent back at once, whatever routers and old groups do.
-_FORCED = (Ending.ABORTED, Ending.ROLLBACK, Ending.DELETED, Ending.DISABLED)
+FORCEABLE = (Ending.ABORTED, Ending.ROLLBACK, Ending.DELETED, Ending.DISABLED)
 
 
 def forced_since(status: RolloutStatus) -> datetime | None:
     """Since when the current abort no longer waits for routers; None while it does."""
     last, ending = status.last_action, status.finalising
-    if last is None or ending is None or ending_of(state_of(status)) not in _FORCED or ending.since is None:
+    if last is None or ending is None or ending_of(state_of(status)) not in FORCEABLE or ending.since is None:
         return None
     forced = (
         last.type is ActionType.ABORT and last.force and last.outcome == Outcome.DONE and last.finished_at is not None

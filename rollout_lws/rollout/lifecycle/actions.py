@@ -29,7 +29,16 @@ from rollout_lws.rollout.gates.records import current, end_of
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
 from rollout_lws.rollout.reasons import Ending, EventReason, Outcome, Reason
-from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
+from rollout_lws.rollout.state import (
+    FORCEABLE,
+    CleaningUp,
+    Detaching,
+    Idle,
+    InSteps,
+    Promoting,
+    RollingBack,
+    ending_of,
+)
 from rollout_lws.rollout.step_plan import next_index
 from rollout_lws.workload.revisions import target_revision
 
@@ -196,7 +205,8 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
             "the release is going back already, because another version was applied: restore the stable template, or"
             " abort again once the release of that version has begun"
         )
-    if ending is Ending.ABORTED or (request.force and isinstance(d.state, RollingBack) and ending is not None):
+    forced = request.force and isinstance(d.state, RollingBack) and ending in FORCEABLE
+    if ending is Ending.ABORTED or forced:
         # The status must record the force before the controller retries a write that kept failing.
         return d.persist_first(), Handled.DONE
     if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):

@@ -9,6 +9,8 @@ from tests.conformance.objects import config_map, lws
 HELD = "example.com/held"
 FOREGROUND = {"propagationPolicy": "Foreground"}
 BACKGROUND = {"propagationPolicy": "Background"}
+#: An owner that never was.
+NOBODY = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "00000000-0000-0000-0000-000000000000"}
 
 
 def owned_by(owner: Object, *, blocking: bool = False) -> list[Object]:
@@ -17,10 +19,16 @@ def owned_by(owner: Object, *, blocking: bool = False) -> list[Object]:
 
 
 async def owner_of(server: Asking, name: str, *, blocking: bool = False, held: bool = False) -> Object:
-    """A LeaderWorkerSet that owns the ConfigMap ``name``."""
+    """A LeaderWorkerSet that owns the ConfigMap ``name``, as the garbage collector knows by then.
+
+    It hears of objects of one kind in order, so that it knows that one when a later one is gone, whose owner never was.
+    An owner that is deleted before has no dependants as far as it knows.
+    """
     owner = (await server.create(LEADER_WORKER_SETS, lws())).ok()
     references = owned_by(owner, blocking=blocking)
     (await server.create(CONFIG_MAPS, config_map(name, ownerReferences=references, finalizers=[HELD] * held))).ok()
+    (await server.create(CONFIG_MAPS, config_map("later", ownerReferences=[NOBODY]))).ok()
+    await server.gone(CONFIG_MAPS, "later")
     return owner
 
 

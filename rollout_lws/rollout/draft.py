@@ -395,16 +395,17 @@ class Draft:
         if Kueue queues the LWS, because Kueue ends them.
         """
         plan = self.o.rollout.spec.strategy.style
+        shifts = plan is not None and plan.shifting is not None
         if self.paired and self.scales_sides:
-            return known.SHIFTED_PAIR if plan is not None and plan.shifting is not None else known.SCALED_PAIR
+            return known.SHIFTED_PAIR if shifts else known.SCALED_PAIR
         if self.paired:
             return known.PAIR
         if self.swapped:
-            return known.SHIFT_BACK if plan is not None and plan.shifting is not None else known.SWAP_BACK
+            return known.SHIFT_BACK if shifts else known.SWAP_BACK
         if self._gives_groups:
             return known.SHIFT
         if self.status.phase == Phase.PROGRESSING and self._has_swapped_back:
-            return known.SHIFT if plan is not None and plan.shifting is not None else known.SWAP
+            return known.SHIFT if shifts else known.SWAP
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
         # A promotion goes on as it began, whatever has become of the plan.

@@ -118,7 +118,7 @@ FORCEABLE = (Ending.ABORTED, Ending.ROLLBACK, Ending.DELETED, Ending.DISABLED)
 
 
 def forced_since(status: RolloutStatus) -> datetime | None:
-    """Since when the current abort no longer waits for routers; None while it does."""
+    """Since when the way back no longer waits for routers, as a forced abort asked; None while it does."""
     last, ending = status.last_action, status.finalising
     if last is None or ending is None or ending_of(state_of(status)) not in FORCEABLE or ending.since is None:
         return None

@@ -1,6 +1,7 @@
 """How many groups each of two workloads may have next, while a release takes them from one as the other gets some.
 
-The numbers follow from what is there alone, so that a status which was wiped or forged takes no group away.
+The numbers follow from what is there, the step and the size of the release, so that a status which was wiped or forged
+takes no group away.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def goes_back(d: Draft) -> bool:
     """True if the active side has to get groups back before it can have all requests."""
     if not d.scales_sides or d.o.stable is None:
         return False
-    # Of a release whose plan shifts no more the number may be there again, and its groups load.
+    # If the plan shifts no more, the mark stays until the groups are there again and have the requests.
     return d.capacity.shifts or d.keys.replicas in d.o.stable.workload.metadata.annotations
 
 

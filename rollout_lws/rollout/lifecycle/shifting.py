@@ -30,7 +30,7 @@ from rollout_lws.rollout.routing.group_drains import put_back_all, put_back_stay
 from rollout_lws.rollout.routing.route import awaited, grace_over
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.weights import does_without
-from rollout_lws.rollout.state import CleaningUp, RollingBack, ending_of, forced_since
+from rollout_lws.rollout.state import FORCEABLE, CleaningUp, RollingBack, ending_of, forced_since
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 
@@ -188,7 +188,7 @@ def _comes_back(d: Draft, emptied: Routed, told: str, ready: int) -> Draft:
     doing = f"{doing}; {waits}" if waits else doing
     if passed is not None:
         told = f"going back: {passed[1].rstrip('.')}; it goes on by itself: {doing}"
-        if ending_of(d.state) is not Ending.CONTINUOUS:
+        if ending_of(d.state) in FORCEABLE:
             told += f". To send all requests to {d.name} now: {d.command('abort', '--force')}"
         return d.stalled(passed[0], told, goes_on=True)
     if emptied.contested:

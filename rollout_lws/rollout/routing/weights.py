@@ -78,11 +78,11 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
 def wanted_split(d: Draft) -> Split:
     record = d.status.traffic
     gives = d.o.stable is not None and (d.capacity.shifts or goes_back(d))
-    if record is not None and record.step and settings(d) is None and gives and not does_without(d):
-        # The few groups that are left could not carry all, whatever the plan names by now.
-        return Split(weight_of(record.desired))
-    if record is None or not record.step or settings(d) is None:
+    if record is None or not record.step:
         return ALL_STABLE
+    if settings(d) is None:
+        # The few groups that are left could not carry all, whatever the plan names by now.
+        return Split(weight_of(record.desired)) if gives and not does_without(d) else ALL_STABLE
     split = share_of_step(d, record.step)
     if gives:
         return _share_in_shift(d, split)

@@ -63,6 +63,7 @@ from rollout_lws.api.rollout_status import (
     GroupCount,
     GroupCounts,
     HoldConflict,
+    KeptGroups,
     LastAction,
     NotReadyGroup,
     RequestedAction,

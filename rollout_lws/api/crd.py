@@ -39,6 +39,10 @@ _SHIFTS = (
 _ROUTED = (
     "!has(self.capacity) || self.capacity != 'Shift' || (has(self.trafficRoutings) && size(self.trafficRoutings) > 0)"
 )
+_KEEPS = (
+    "!has(self.scaleDownDelaySeconds) || self.scaleDownDelaySeconds == 0 || (has(self.promotion)"
+    " && self.promotion == 'Swap' && has(self.trafficRoutings) && size(self.trafficRoutings) > 0)"
+)
 #: Absent, there is one group beyond the number, and none may lack in it.
 _SHIFT_MARGIN = (
     "!has(self.maxExtraGroups)"
@@ -104,6 +108,11 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         strategy["properties"]["canary"],
         _ROUTED,
         "capacity Shift takes requests off groups before they go: it needs trafficRoutings",
+    )
+    _rule(
+        strategy["properties"]["blueGreen"],
+        _KEEPS,
+        "scaleDownDelaySeconds keeps the groups that promotion Swap has taken the requests off by trafficRoutings",
     )
     _rule(
         strategy["properties"]["canary"]["properties"]["shift"],

@@ -294,6 +294,11 @@ class StyleStrategy(Model):
         return None
 
     @property
+    def keeps_seconds(self) -> int:
+        """Seconds that groups which gave up the requests stay after a release."""
+        return 0
+
+    @property
     def takes_places(self) -> bool:
         """Whether new groups take the places of old ones."""
         return self.made_by is Capacity.IN_PLACE or self.shifting is not None
@@ -362,6 +367,14 @@ class BlueGreenStrategy(StyleStrategy):
     """InPlace (default) renews the LWS itself, so that a release makes its groups twice. Swap leaves the requests with
     the second set and scales the LWS to 0; the next release brings them back.
     """
+    scale_down_delay_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
+    """With promotion Swap: seconds that the groups which gave up the requests stay after a release, so that the version
+    before gets the requests back at once if it is applied again; 0 by default. It needs trafficRoutings.
+    """
+
+    @property
+    def keeps_seconds(self) -> int:
+        return self.scale_down_delay_seconds or 0
 
 
 class Strategy(Model):

@@ -152,6 +152,15 @@ class StableRecord(Model):
     """UID of the LWS; another UID is a fresh adoption."""
 
 
+class KeptGroups(Model):
+    """The groups that gave up the requests when the roles changed, and stay for scaleDownDelaySeconds."""
+
+    template_hash: str
+    """The version that they run."""
+    since: MicroTime | None = None
+    """Since when nothing but the delay keeps them; absent while the release goes on."""
+
+
 class AbortedRecord(Model):
     """The version that was aborted last; applied again it stays aborted until it is retried."""
 
@@ -589,6 +598,8 @@ class RolloutStatus(Model):
     """Of a pair: that version is to be released all the same, by a request to start; absent once it is over. With
     promotion Swap and capacity Shift: requests are to go to the workload of workloadRef, whatever version it has.
     """
+    kept: KeptGroups | None = None
+    """With scaleDownDelaySeconds: groups of the version before, until they go."""
     aborted: AbortedRecord | None = None
     """The version that was aborted last."""
     observed_workload_generation: int | None = None

@@ -20,6 +20,7 @@ def sides_problems(spec: RolloutSpec) -> Iterator[Problem]:
         if is_pair:
             yield Problem("spec.counterpartRef", "capacity Pair moves requests between two workloads: name the other")
         yield from _without_pair(spec)
+        yield from _keeps(spec)
         if canary is not None:
             yield from _of_one(spec, canary)
         return
@@ -91,6 +92,19 @@ def _of_one(spec: RolloutSpec, canary: CanaryStrategy) -> Iterator[Problem]:
             "groups lose their requests before they go: name the Service, and the route that shares them",
         )
     yield from _shares(canary)
+
+
+def _keeps(spec: RolloutSpec) -> Iterator[Problem]:
+    """Groups that cannot stay when a release is over: nothing gives up requests, or nothing keeps them away."""
+    plan, at = spec.strategy.blue_green, "spec.strategy.blueGreen.scaleDownDelaySeconds"
+    if plan is None or not plan.keeps_seconds:
+        return
+    if not spec.swaps:
+        yield Problem(at, "only with promotion: Swap there are groups that could stay: add that, or remove it")
+    elif not plan.traffic_routings:
+        yield Problem(
+            at, "without trafficRoutings requests go to all groups that are ready: name the Service, or remove it"
+        )
 
 
 def _shares(canary: CanaryStrategy) -> Iterator[Problem]:

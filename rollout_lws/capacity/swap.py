@@ -6,8 +6,11 @@ brings its version to the user's workload, and removes the other one. So each re
 
 from __future__ import annotations
 
+from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.blue_green import BlueGreen
 from rollout_lws.capacity.pair import ScaledPair
+from rollout_lws.capacity.result import CapacityResult
+from rollout_lws.objects.writes import Patch
 
 
 class Swap(BlueGreen):
@@ -20,6 +23,21 @@ class Swap(BlueGreen):
     manifest = ("blueGreen:", "  promotion: Swap")
 
     swaps = True
+
+    def scale(self, asked: Scaling) -> CapacityResult:
+        """As of any canary. One that nobody owns and that has this very version has served before, and kept its groups:
+        it belongs to the release from now on.
+        """
+        canary, version = asked.canary, asked.own.facts.workload.version
+        if canary is None or canary.workload.metadata.terminating or canary.workload.metadata.controller is not None:
+            return super().scale(asked)
+        workload, meta = canary.workload, canary.workload.metadata
+        if workload.version.template_hash != version.template_hash:
+            return super().scale(asked)
+        body = {"metadata": {"ownerReferences": [dict(asked.owner)]}}
+        why = "the groups that it has kept are released again"
+        patch = Patch(workload.resource, meta.namespace, meta.name, body, why, meta.resource_version)
+        return CapacityResult(writes=(patch,), preparing=True, message=f"{canary.called} is taken into the release")
 
 
 class SwapBack(ScaledPair):

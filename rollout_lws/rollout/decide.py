@@ -24,6 +24,7 @@ from rollout_lws.rollout.lifecycle import (
     handing_over,
     hold_enforcement,
     idle,
+    keeping,
     native_rollout,
     pair,
     parking,
@@ -147,6 +148,10 @@ def _release(d: Draft) -> Draft:
     match d.state:
         case InSteps():
             return steps.run(d)
+        case CleaningUp(keeps=True):
+            d = keeping.run(d)
+            if d.concluded:
+                return d
         case Promoting() | RollingBack() | CleaningUp():
             d = finalize.run(d)
             if d.status.finalising is not None or (d.pending and _ended_visibly(d)):

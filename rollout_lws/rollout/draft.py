@@ -404,7 +404,7 @@ class Draft:
             return known.SHIFT_BACK if shifts else known.SWAP_BACK
         if self._gives_groups:
             return known.SHIFT
-        if self.status.phase == Phase.PROGRESSING and self._has_swapped_back:
+        if self._has_swapped_back:
             return known.SHIFT if shifts else known.SWAP
         if self.status.phase != Phase.PROGRESSING:
             return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD

@@ -47,9 +47,13 @@ class RollingBack:
 
 @dataclass(frozen=True, slots=True)
 class CleaningUp:
-    """It is settled which version is stable: the controller removes what the release created."""
+    """It is settled which version is stable: the controller removes what the release created.
+
+    ``keeps``: the release is over for everyone, and the groups that gave up the requests stay for a while.
+    """
 
     ending: Ending
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class Detaching:
     """No release is in progress and the LWS is detached: the Rollout is deleted or disabled."""
 
 
+#: Phases in which a release may be over although what it has made is still there.
+_OVER = (Phase.HEALTHY, Phase.ABORTED)
 _ENDINGS, _TASKS = frozenset(Ending), frozenset(Task)
 #: A release that is ending.
 EndingState: TypeAlias = Promoting | RollingBack | CleaningUp
@@ -88,7 +94,8 @@ def state_of(status: RolloutStatus) -> ReleaseState:
         case Task.ROLL_BACK_PROMOTION:
             return RollingBack(ending, promotion=True)
         case Task.CLEAN_UP:
-            return CleaningUp(ending)
+            keeps = status.kept is not None and status.kept.since is not None and status.phase in _OVER
+            return CleaningUp(ending, keeps=ending is Ending.SUCCESS and keeps)
 
 
 def ending_of(state: ReleaseState) -> Ending | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,11 +22,21 @@ _ASKED = ("Healthy", "AwaitingApproval")
 
 
 @asynccontextmanager
-async def swapped(*steps: dict[str, Any], replicas: int = 4, **more: Any) -> AsyncIterator[Metered]:
+async def swapped(
+    *steps: dict[str, Any], replicas: int = 4, words: Mapping[str, Any] = SWAP, **more: Any
+) -> AsyncIterator[Metered]:
     """An LWS at rest, whose releases swap; requests are measured."""
-    async with metered(*(steps or STEPS), replicas=replicas, style="blueGreen", words=SWAP, **more) as m:
+    async with metered(*(steps or STEPS), replicas=replicas, style="blueGreen", words=words, **more) as m:
         await m.world.until(lambda: m.world.rollout["spec"].get("replicas") == replicas, "its number of groups")
         await m.world.rest()
+        yield m
+
+
+@asynccontextmanager
+async def kept(seconds: int, *steps: dict[str, Any], replicas: int = 4) -> AsyncIterator[Metered]:
+    """The same, and the groups that gave up the requests stay for so many seconds after a release."""
+    words = {**SWAP, "scaleDownDelaySeconds": seconds}
+    async with swapped(*steps, replicas=replicas, words=words) as m:
         yield m
 
 

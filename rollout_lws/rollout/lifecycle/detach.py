@@ -16,12 +16,20 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.scaling import partition_update
-from rollout_lws.rollout.lifecycle import actions, finalize, handing_over, hold_enforcement, native_rollout, parking
+from rollout_lws.rollout.lifecycle import (
+    actions,
+    finalize,
+    handing_over,
+    hold_enforcement,
+    keeping,
+    native_rollout,
+    parking,
+)
 from rollout_lws.rollout.lifecycle.finalize import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
 from rollout_lws.rollout.lifecycle.shifting import halt
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
-from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.roles import kept_groups, swapping
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
@@ -43,6 +51,10 @@ def leave(d: Draft, ending: Ending) -> Draft:
     if not _is_kept(d):
         return _gone(d, ending)
     known = not d.paired or handing_over.is_known(d)
+    if d.o.stable is not None and kept_groups.are_kept(d):
+        d, gone = keeping.end(d)
+        if not gone.done:
+            return _leaving(d, ending, gone.message)
     if known and d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
         d = d if d.paired else native_rollout.record_what_runs(d)
         # A pair's sides both stand, so that it goes back at once, even while it hands over.
@@ -248,6 +260,7 @@ def _gone(d: Draft, ending: Ending) -> Draft:
     d = d.set(
         phase=Phase.DISABLED,
         stable=None,
+        kept=None,
         active=None,
         inactive_hash=None,
         complete=None,

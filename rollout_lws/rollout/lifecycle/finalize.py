@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
+from rollout_lws.api import (
+    AbortedRecord,
+    FinalisingRecord,
+    FinalisingStep,
+    Phase,
+    StepState,
+    SummaryState,
+    TrafficRecord,
+)
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
@@ -22,6 +30,7 @@ from rollout_lws.rollout.lifecycle.rollback import roll_back
 from rollout_lws.rollout.lifecycle.shifting import fill, go_back, without_groups
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import scaled_lately
+from rollout_lws.rollout.roles import kept_groups
 from rollout_lws.rollout.routing import route, selector_pinning, sides
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, task_of
@@ -85,6 +94,21 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
+    if kept_groups.may_stay(d, ending):
+        d = kept_groups.begin(_forget(d, ending, finalising=d.status.finalising, traffic=d.status.traffic))
+        return _tell_end(d, ending)
+    d, removed = remove_made(d)
+    if removed.needs_person:
+        return d.stalled(Reason.POD_STUCK_TERMINATING, removed.message)
+    if not removed.done:
+        return d.reconciling(Reason.CLEANING_UP, state, removed.message)
+    return _tell_end(_forget(volume_claims.told_of_surge(d), ending, finalising=None, traffic=None), ending)
+
+
+def remove_made(d: Draft) -> tuple[Draft, Routed]:
+    """Removes what a release has made and no request reaches any more, and gives back what it has pinned; done when
+    nothing is left of it. ``needs_person`` if that waits for a pod that does not terminate by itself.
+    """
     d = volume_claims.told_of_canary(d)
     d, gone = _without_groups(d)
     record = d.o.batch_release
@@ -95,17 +119,15 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
     if unreached.done and record is not None:
         d = d.write(dismiss(record, d.keys))
     # The next release creates a BatchRelease of the same name, so this one must be gone.
-    if not restored.done or record is not None:
-        # Groups without requests mostly terminate at once; only a longer wait is reported.
-        if d.writes:
-            d = d.persist_later(brief=True)
-        else:
-            d = d.brief_until(scaled_lately(d, d.made.workload) if d.made is not None else None)
-        told = unreached.message or "removing what was made for the release"
-        if unreached.needs_person:
-            return d.stalled(Reason.POD_STUCK_TERMINATING, told)
-        return d.reconciling(Reason.CLEANING_UP, state, told)
-    return _end(d, ending)
+    if restored.done and record is None:
+        return d, DONE
+    # Groups without requests mostly terminate at once; only a longer wait is reported.
+    if d.writes:
+        d = d.persist_later(brief=True)
+    else:
+        d = d.brief_until(scaled_lately(d, d.made.workload) if d.made is not None else None)
+    told = unreached.message or "removing what was made for the release"
+    return d, Routed(False, told, needs_person=unreached.needs_person)
 
 
 def _without_groups(d: Draft) -> tuple[Draft, Routed]:
@@ -143,13 +165,14 @@ def keeps_canary(d: Draft) -> str:
     )
 
 
-def _end(d: Draft, ending: Ending) -> Draft:
-    d = volume_claims.told_of_surge(d)
+def _forget(d: Draft, ending: Ending, *, finalising: FinalisingRecord | None, traffic: TrafficRecord | None) -> Draft:
+    """Has the status say that the release is over. ``finalising`` and ``traffic`` are what is left to do."""
     revision = d.stable_revision
     d = d.set(
-        finalising=None,
-        traffic=None,
+        finalising=finalising,
+        traffic=traffic,
         flaps=None,
+        kept=d.status.kept if finalising is not None else None,
         capacity=None,
         step=None,
         restarts=(),
@@ -172,8 +195,12 @@ def _end(d: Draft, ending: Ending) -> Draft:
         finalising_step=FinalisingStep.END,
         last_update_time=d.now.replace(microsecond=0),
     )
-    d = d.set(start_requested=None)
-    release = d.status.observed_rollout_id
+    return d.set(start_requested=None)
+
+
+def _tell_end(d: Draft, ending: Ending) -> Draft:
+    """Gives the verdict when a release is over."""
+    release, revision = d.status.observed_rollout_id, d.stable_revision
     if ending in (Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY):
         d = d.set(aborted=None)
         d = d.event(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")

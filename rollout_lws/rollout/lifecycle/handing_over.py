@@ -31,7 +31,7 @@ from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue, tu
 from rollout_lws.rollout.lifecycle.rollback import record_ending
 from rollout_lws.rollout.lifecycle.shifting import halt, shift
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
-from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.roles import kept_groups, swapping
 from rollout_lws.rollout.routing import route, sides, traffic_shift
 from rollout_lws.rollout.routing.drains import Leaving, drained
 from rollout_lws.rollout.routing.route_result import Routed
@@ -209,9 +209,9 @@ def _released(d: Draft) -> StableRecord:
 
 
 def _of_swap(d: Draft) -> Draft:
-    record = _released(d)
+    before, record = d.status.stable, _released(d)
     revision = record.revision
-    d = d.set(stable=record)
+    d = d.set(stable=record, kept=kept_groups.to_keep(d, before))
     d = d.set_sub(new_revision=revision, stable_revision=revision).enter(CleaningUp(Ending.SUCCESS))
     return d.event(EventReason.PROMOTED, f"{d.called} at revision {revision} has all requests")
 

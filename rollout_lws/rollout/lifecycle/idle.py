@@ -15,7 +15,7 @@ from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_lw
 from rollout_lws.rollout.preflight import cannot_release, claims_changed, invalid_spec, refused_by_spec
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
-from rollout_lws.rollout.roles import swapping
+from rollout_lws.rollout.roles import kept_groups, swapping
 from rollout_lws.rollout.roles.writes import forget_number
 from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
@@ -55,6 +55,7 @@ def settle(d: Draft) -> Draft:
     cleared = DONE
     if d.swapped:
         d = _wants_home(d)
+    if d.swapped and not kept_groups.are_kept(d):
         begun = d.o.marked.any_own or d.o.batch_release is not None
         if begun and not d.pending:
             # The same, and the user's workload may have requests.

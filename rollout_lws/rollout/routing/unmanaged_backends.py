@@ -118,6 +118,9 @@ def of_one_workload(d: Draft, workload: str) -> Iterator[tuple[Resource, str]]:
     objects = facts.objects if facts is not None else {SERVICES: d.o.services}
     for selecting in (services.SELECTING, pools.SELECTING):
         for name, live in sorted(objects.get(selecting.resource, {}).items()):
+            if facts is not None and facts.is_ours(live):
+                # The copy that a release has made leads to one of the two, and goes with it.
+                continue
             own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
             # By headless ones pods find each other.
             if own.get(key) == workload and live["spec"].get("clusterIP") != "None":

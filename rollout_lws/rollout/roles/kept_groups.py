@@ -1,0 +1,74 @@
+"""Groups that gave up the requests at the end of a swap and stay for scaleDownDelaySeconds: the version before gets the
+requests back at once if it is applied again.
+
+What says so is the status. One that was wiped keeps nothing: the groups go as they do without a delay.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rollout_lws.api import KeptGroups, StableRecord
+from rollout_lws.api.base import with_fields
+from rollout_lws.rollout.draft import Draft, newest_groups
+from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.state import CleaningUp
+from rollout_lws.workload.revisions import observed
+
+
+def to_keep(d: Draft, before: StableRecord | None) -> KeptGroups | None:
+    """The groups of the version ``before``, if the plan has them stay when the roles have changed."""
+    return KeptGroups(template_hash=before.template_hash) if before is not None and _seconds(d) else None
+
+
+def may_stay(d: Draft, ending: Ending) -> bool:
+    """True if the release is over but for these groups, which begin to be kept."""
+    kept = d.status.kept
+    return ending is Ending.SUCCESS and kept is not None and kept.since is None and not why_not(d)
+
+
+def begin(d: Draft) -> Draft:
+    """Has the groups stay from now on."""
+    kept = d.status.kept
+    return d.set(kept=with_fields(kept, since=d.now)) if kept is not None else d
+
+
+def are_kept(d: Draft) -> bool:
+    """True if the release is over, and its groups of the version before are still there."""
+    return isinstance(d.state, CleaningUp) and d.state.keeps
+
+
+def until(d: Draft) -> datetime | None:
+    """The moment when they go; None once it has passed."""
+    kept = d.status.kept
+    return d.yet_to_come(kept.since, _seconds(d)) if kept is not None and kept.since is not None else None
+
+
+def why_not(d: Draft) -> str:
+    """Why they cannot stay, whatever time is left; "" if they can."""
+    groups, kept = d.o.canary, d.status.kept
+    if groups is None or kept is None or d.o.batch_release is None:
+        return "they are gone"
+    if groups.workload.metadata.terminating or d.stable.workload.metadata.terminating:
+        return "a workload is being deleted"
+    if not _seconds(d):
+        return "the plan does not keep them any more"
+    if not (d.replicas and groups.workload.replicas):
+        return "there are no groups"
+    if d.pending and not runs_what_is_asked(d):
+        return "another version is to be released"
+    if d.pending and observed(d.edited) and not newest_groups(groups):
+        return "their workload has come to call the version by another revision"
+    return ""
+
+
+def runs_what_is_asked(d: Draft) -> bool:
+    """True if the version that is to be released is the one that they run."""
+    kept = d.status.kept
+    return kept is not None and d.version.template_hash == kept.template_hash
+
+
+def _seconds(d: Draft) -> int:
+    spec = d.o.rollout.spec
+    style = spec.strategy.style
+    return style.keeps_seconds if style is not None and style.traffic_routings and spec.swaps else 0

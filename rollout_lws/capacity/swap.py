@@ -25,7 +25,7 @@ class Swap(BlueGreen):
     swaps = True
 
     def scale(self, asked: Scaling) -> CapacityResult:
-        """As of any canary. One that nobody owns and that has this very version has served before, and kept its groups:
+        """As of any canary. One without an owner that has this very version has served before, and kept its groups:
         it belongs to the release from now on.
         """
         canary, version = asked.canary, asked.own.facts.workload.version

@@ -11,7 +11,7 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
-from rollout_lws.cli.sides import have_turned, named, roles_of, scales_roles, sides_of, standing_in
+from rollout_lws.cli.sides import have_turned, kept_version, named, roles_of, scales_roles, sides_of, standing_in
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.meta import Meta, Struct
@@ -100,7 +100,8 @@ class Release:
         """Whether the canary LWS has served in place of the user's, and goes: requests are back there."""
         status, canary = self.rollout.get("status") or {}, self.canary
         ending = status.get("finalising") or {}
-        ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp") and releasing(self.rollout)
+        ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp")
+        ended = ended and (releasing(self.rollout) or bool(kept_version(self.rollout)))
         if not ended or roles_of(self.rollout) is not None or canary is None or canary.leader_set is None:
             return False
         return canary.leader_set.revision != (status.get("stable") or {}).get("revision")

@@ -86,6 +86,18 @@ def swaps(rollout: Object) -> bool:
     return bool(standing_in(rollout)) or (sides_of(rollout) is None and asked)
 
 
+def kept_version(rollout: Object) -> str:
+    """The version whose groups have stayed since it served, so that it gets requests back at once; "" without one."""
+    kept = (rollout.get("status") or {}).get("kept") or {}
+    return str(kept.get("templateHash") or "") if kept.get("since") else ""
+
+
+def keeps_seconds(rollout: Object) -> int:
+    """Seconds that groups which gave up the requests stay after a release."""
+    plan = ((rollout.get("spec") or {}).get("strategy") or {}).get("blueGreen") or {}
+    return int(plan.get("scaleDownDelaySeconds") or 0)
+
+
 def turning(rollout: Object) -> Sides | None:
     """The two workloads between which its releases move requests, whether the second one exists or not: of a pair, and
     where workloads that releases make take the place of the user's; None of others.
@@ -212,7 +224,8 @@ def serves_alone(rollout: Object, *, parked: bool) -> bool:
     if have_turned(rollout):
         return _reason(rollout) not in _OF_ROUTE
     if standing_in(rollout):
-        return parked and status.get("phase") != "Progressing" and _reason(rollout) not in _OF_ROUTE
+        alone = parked or bool(kept_version(rollout))
+        return alone and status.get("phase") != "Progressing" and _reason(rollout) not in _OF_ROUTE
     if status.get("phase") not in ("Healthy", "Aborted"):
         return False
     if _reason(rollout) == "CounterpartMissing":

@@ -33,6 +33,7 @@ class Given:
     ``unlisted`` and ``reached`` do not count. ``companions`` go with each side, in the order of the spec.
 
     ``swapped``: the release brings the requests back to the user's workload, from one that another release has made.
+    ``kept``: groups of the version that have stayed since it served; they get all requests, without steps.
     """
 
     replicas: int
@@ -46,6 +47,7 @@ class Given:
     scales_sides: bool = False
     companions: tuple[Companion, ...] = ()
     swapped: bool = False
+    kept: int = 0
 
     @property
     def serving(self) -> int:

@@ -89,12 +89,13 @@ class _Course:
 
     @classmethod
     def begun(cls, plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> _Course:
-        standing = 0 if strategy.makes_groups else given.replicas
-        return cls(plan, strategy, given, _Moment(given.serving, standing, standing, 0))
+        standing = given.kept if strategy.makes_groups else given.replicas
+        # Routers know groups that have served before.
+        return cls(plan, strategy, given, _Moment(given.serving, standing, standing, 0), shares=bool(given.kept))
 
     def rows(self) -> Iterator[Row]:
         course, waited, matched = self, 0.0, False
-        for index, step in enumerate(self.plan.steps, 1):
+        for index, step in enumerate(self.plan.steps if not self.given.kept else (), 1):
             replicas, bounded = self.given.replicas, self.strategy.makes_groups
             wanted = wanted_groups(self.plan, index, replicas, bounded=bounded)
             # A step that asks for more than there are waits until the owner has scaled up.

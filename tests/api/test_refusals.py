@@ -251,6 +251,45 @@ def test_a_shift_of_one_workload_without_routings_is_refused(server: ApiServer, 
     assert "capacity Shift takes requests off groups before they go: it needs trafficRoutings" in told
 
 
+def blue_green(**members: Any) -> dict[str, Any]:
+    return {"blueGreen": {"steps": [{"replicas": "100%"}], **members}}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"scaleDownDelaySeconds": 0},
+        {"promotion": "Swap", "scaleDownDelaySeconds": 0},
+        {"promotion": "Swap", "scaleDownDelaySeconds": 86_400, "trafficRoutings": [{"service": "llama-api"}]},
+    ],
+    ids=str,
+)
+def test_groups_that_stay_are_accepted(server: ApiServer, members: dict[str, Any]) -> None:
+    made = server.create(rollouts(), rollout(blue_green(**members)))
+    delay = members["scaleDownDelaySeconds"]
+    assert made["spec"]["strategy"]["blueGreen"]["scaleDownDelaySeconds"] == delay
+
+
+KEEPS = "scaleDownDelaySeconds keeps the groups that promotion Swap has taken the requests off by trafficRoutings"
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"scaleDownDelaySeconds": 60}, KEEPS),
+        ({"promotion": "InPlace", "scaleDownDelaySeconds": 60, "trafficRoutings": [{"service": "llama-api"}]}, KEEPS),
+        ({"promotion": "Swap", "scaleDownDelaySeconds": 60}, KEEPS),
+        ({"promotion": "Swap", "scaleDownDelaySeconds": 60, "trafficRoutings": []}, KEEPS),
+        ({"scaleDownDelaySeconds": -1}, "scaleDownDelaySeconds in body should be greater than or equal to 0"),
+        ({"scaleDownDelaySeconds": 86_401}, "scaleDownDelaySeconds in body should be less than or equal to 86400"),
+        ({"scaleDownDelaySeconds": "1h"}, "scaleDownDelaySeconds in body must be of type integer"),
+    ],
+    ids=str,
+)
+def test_groups_that_cannot_stay_are_refused(server: ApiServer, members: dict[str, Any], told: str) -> None:
+    assert told in refusal(server, rollout(blue_green(**members)))
+
+
 @pytest.mark.parametrize(
     ("strategy", "members"),
     [

@@ -357,6 +357,24 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             )
         ],
     ),
+    "groups that stay where none give up requests": (
+        spec({"blueGreen": {"steps": STEPS, "scaleDownDelaySeconds": 60}}),
+        [
+            (
+                "spec.strategy.blueGreen.scaleDownDelaySeconds",
+                "only with promotion: Swap there are groups that could stay: add that, or remove it",
+            )
+        ],
+    ),
+    "groups that stay and get requests": (
+        spec({"blueGreen": {"steps": STEPS, "promotion": "Swap", "scaleDownDelaySeconds": 60}}),
+        [
+            (
+                "spec.strategy.blueGreen.scaleDownDelaySeconds",
+                "without trafficRoutings requests go to all groups that are ready: name the Service, or remove it",
+            )
+        ],
+    ),
     "capacity Shift without a route": (
         canary(capacity="Shift"),
         [

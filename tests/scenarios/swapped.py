@@ -40,9 +40,9 @@ async def kept(seconds: int, *steps: dict[str, Any], replicas: int = 4) -> Async
         yield m
 
 
-async def plain_swap(world: World, *steps: dict[str, Any], replicas: int = 4) -> None:
+async def plain_swap(world: World, *steps: dict[str, Any], replicas: int = 4, words: Mapping[str, Any] = SWAP) -> None:
     """The same, without a meter."""
-    await routed_at_rest(world, *(steps or STEPS), replicas=replicas, style="blueGreen", words=SWAP)
+    await routed_at_rest(world, *(steps or STEPS), replicas=replicas, style="blueGreen", words=words)
     await world.until(lambda: world.rollout["spec"].get("replicas") == replicas, "its number of groups")
     await world.rest()
 

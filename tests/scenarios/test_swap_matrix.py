@@ -24,12 +24,23 @@ from tests.scenarios.paired_scaled import stalled
 from tests.scenarios.routed import ROUTE, SERVICE
 from tests.scenarios.shifted import assert_serves, shifted
 from tests.scenarios.stories import CANARY
-from tests.scenarios.swapped import left_as_is, make_anew, moved, replicas, stands_in, swapped, to_the_end
+from tests.scenarios.swapped import (
+    SWAP,
+    left_as_is,
+    make_anew,
+    moved,
+    replicas,
+    stands_in,
+    swapped,
+    to_the_end,
+)
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 Record = Callable[[str, object], None]
 #: Groups of the Rollout.
 GROUPS = 3
+#: Seconds that old groups stay after a release, if they do.
+KEPT_SECONDS = 900
 
 
 class Moment(StrEnum):
@@ -47,6 +58,8 @@ class Kind(StrEnum):
 
     SWAP = "swap"
     SWAP_HOME = "swap, home"
+    KEPT = "swap, old groups stay"
+    KEPT_HOME = "swap, old groups stay, home"
     SHIFT = "shift"
     SHIFT_HOME = "shift, home"
 
@@ -56,13 +69,23 @@ class Kind(StrEnum):
 
     @property
     def home(self) -> bool:
-        return self in (Kind.SWAP_HOME, Kind.SHIFT_HOME)
+        return self in (Kind.SWAP_HOME, Kind.KEPT_HOME, Kind.SHIFT_HOME)
+
+    @property
+    def keeps(self) -> bool:
+        return self in (Kind.KEPT, Kind.KEPT_HOME)
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """Those that differ from a release of another kind."""
+        return (Moment.HANDING_OVER, Moment.AFTER) if self.keeps else tuple(Moment)
 
 
 @asynccontextmanager
 async def at_rest(kind: Kind) -> AsyncIterator[Metered]:
     auto = tuple({"replicas": count, "traffic": "auto", "pause": {}} for count in (1, 2))
-    async with shifted(None, *auto, replicas=GROUPS) if kind.shifts else swapped(replicas=GROUPS) as m:
+    swaps = {**SWAP, "scaleDownDelaySeconds": KEPT_SECONDS} if kind.keeps else SWAP
+    async with shifted(None, *auto, replicas=GROUPS) if kind.shifts else swapped(replicas=GROUPS, words=swaps) as m:
         yield m
 
 
@@ -130,6 +153,7 @@ class Release:
         if state == "Healthy":
             await to_the_end(world)
         await world.until_state(state, 1200)
+        await world.until(lambda: "kept" not in world.status_of(NAME), "no groups stay", KEPT_SECONDS + 300)
         await world.rest(quiet=40, seconds=1200)
         assert stands_in(world) is (serves == CANARY), world.describe()
         assert_serves(world, serves, version, groups)
@@ -155,6 +179,13 @@ async def finish(it: Release) -> None:
 
 async def rollback_by_template(it: Release) -> None:
     it.world.set_image(it.before)
+    await it.ends(it.old, it.before)
+
+
+async def undo(it: Release) -> None:
+    """The version before is applied again when the release is over."""
+    it.world.set_image(it.before)
+    await it.world.until(lambda: it.world.state != "Healthy", "the way back")
     await it.ends(it.old, it.before)
 
 
@@ -296,6 +327,7 @@ class Act:
 ACTS = (
     Act("finish", finish, Moment.FIRST, (Moment.FIRST,)),
     Act("rollback by template", rollback_by_template, Moment.SECOND, BEFORE),
+    Act("undo", undo, Moment.AFTER, (Moment.AFTER,)),
     Act("abort", abort, Moment.HANDING_OVER, BEFORE),
     Act("retry", retry, Moment.FIRST, BEFORE),
     Act("home", home, Moment.AFTER, (Moment.AFTER,)),
@@ -313,8 +345,8 @@ ACTS = (
 
 def everything() -> Iterator[Any]:
     for kind, act in itertools.product(Kind, ACTS):
-        for moment in act.moments:
-            if act.happen is delete_the_made_one and kind.home and moment is Moment.AFTER:
+        for moment in (each for each in act.moments if each in kind.moments):
+            if act.happen is delete_the_made_one and kind.home and not kind.keeps and moment is Moment.AFTER:
                 # It is gone by then.
                 continue
             yield pytest.param(kind, act, moment, id=f"{kind.name.lower()}-{act}-{moment.name.lower()}")

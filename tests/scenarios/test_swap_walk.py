@@ -40,6 +40,7 @@ KINDS = (
     Kind("jump", st.integers(0, 3)),
     Kind("plan", st.sampled_from(sorted(set(PLANS) - {"match"}))),
     Kind("promotion", st.sampled_from(("Swap", "InPlace"))),
+    *(Kind("keep", st.sampled_from((0, 60, 900, 900))),) * 2,
     Kind("disabled", st.booleans()),
     Kind("leave_as_is", st.sampled_from(("true", "false"))),
     Kind("delete_rollout"),
@@ -124,7 +125,12 @@ class SwapWalk(PairWalk):
             "spec": {
                 "workloadRef": {**kind, "name": NAME},
                 "strategy": {
-                    "blueGreen": {**SWAP, "steps": list(PLANS["two"]), "trafficRoutings": asked},
+                    "blueGreen": {
+                        **SWAP,
+                        "scaleDownDelaySeconds": 0,
+                        "steps": list(PLANS["two"]),
+                        "trafficRoutings": asked,
+                    },
                     "progressDeadlineSeconds": 600,
                 },
             },
@@ -144,6 +150,10 @@ class SwapWalk(PairWalk):
 
     def promotion(self, word: str) -> None:
         self.world.patch_rollout({"strategy": {"blueGreen": {"promotion": word}}})
+
+    def keep(self, seconds: int) -> None:
+        """Old groups stay so long after a release."""
+        self.world.patch_rollout({"strategy": {"blueGreen": {"scaleDownDelaySeconds": seconds}}})
 
     def leave_as_is(self, on: str) -> None:
         self.world.patch(ROLLOUTS, NAME, {"metadata": {"annotations": {KEYS.leave_as_is: on}}})
@@ -247,7 +257,8 @@ class ExchangeWalk(SwapWalk):
     def manifest(self) -> dict[str, Any]:
         made = super().manifest()
         style = made["spec"]["strategy"].pop("blueGreen")
-        style.pop("promotion")
+        for member in ("promotion", "scaleDownDelaySeconds"):
+            style.pop(member)
         made["spec"]["strategy"] |= {
             "canary": {**style, "capacity": "Shift", "steps": list(PLANS["shift"])},
             "blueGreen": None,
@@ -285,7 +296,7 @@ SWAP_LANE: Lane = swap_walk, KINDS, st.just(Plan())
 EXCHANGE_LANE: Lane = (
     exchange_walk,
     (
-        *(each for each in KINDS if each.name not in ("promotion", "plan")),
+        *(each for each in KINDS if each.name not in ("promotion", "keep", "plan")),
         *(Kind("plan", st.just("shift")),) * 2,
         Kind("capacity", st.sampled_from(("Shift", "Shift", "ExtraWorkload"))),
         Kind("shift", st.sampled_from(((1, 0), (0, 1), (2, 1), (0, 0)))),

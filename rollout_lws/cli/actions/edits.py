@@ -26,7 +26,7 @@ from rollout_lws.cli.rollouts import (
     recorded_capacity,
     release_name,
 )
-from rollout_lws.cli.sides import Sides, scales_sides, sides_of, standing_in
+from rollout_lws.cli.sides import Sides, kept_version, scales_sides, sides_of, standing_in
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
@@ -87,6 +87,8 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
             what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
         elif found.template_hash == seen.aborted:
             what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
+        elif kept_version(seen.rollout) == found.template_hash:
+            what = "its groups are still there, and get all requests at once"
         message = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
         return versions.putting_back(seen.lws, found.members), message
 

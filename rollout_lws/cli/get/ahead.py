@@ -20,6 +20,7 @@ from rollout_lws.cli.sides import (
     Sides,
     is_incomplete,
     is_settled,
+    keeps_seconds,
     named,
     roles_of,
     scales_sides,
@@ -120,10 +121,12 @@ def _hand_over(shown: Release, sides: Sides, groups: int, margin: Margin | None)
 def _turn(rollout: Object, sides: Sides) -> str:
     """What becomes of requests and groups when the roles change."""
     goes = f"all requests go to {sides.inactive}"
+    stays = keeps_seconds(rollout)
+    later = f" {short(stays)} later" if stays else ""
     if standing_in(rollout):
-        return f"{goes}, and {sides.active} is removed"
+        return f"{goes}, and {sides.active} is removed{later}"
     if swaps(rollout):
-        return f"{goes}, which serves from then on, and {sides.active} is scaled to 0"
+        return f"{goes}, which serves from then on, and {sides.active} is scaled to 0{later}"
     goes += ", which becomes the active side"
     return goes if _by_owner(rollout) else f"{goes}, and {_scaled_down(sides.members(sides.active))}"
 

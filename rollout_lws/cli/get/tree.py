@@ -11,7 +11,7 @@ from types import MappingProxyType
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import condition, releasing
-from rollout_lws.cli.sides import Sides, have_turned, roles_of, scales_sides, serves_alone
+from rollout_lws.cli.sides import Sides, have_turned, kept_version, roles_of, scales_sides, serves_alone
 from rollout_lws.cli.view import age
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
@@ -103,6 +103,7 @@ def _bands(shown: Release) -> Iterator[_Band]:
             new_weight,
             not gone,
             "old" if gone else "new",
+            "kept for undo" if gone and kept_version(shown.rollout) else "",
         )
 
 
@@ -113,12 +114,15 @@ def _of_sides(shown: Release, sides: Sides) -> Iterator[_Band]:
     is_on = releasing(shown.rollout) and not have_turned(shown.rollout)
     at_rest = ("0%", "100%") if serves_alone(shown.rollout, parked=shown.is_parked) else ("", "")
     new_weight, old_weight = _weights(shown) if is_on else at_rest
+    kept = kept_version(shown.rollout)
     retirable = "may be retired" if condition(shown.rollout, "ReadyToRetire") is not None else ""
-    unused = "parked" if shown.is_parked else retirable
+    unused = "parked" if shown.is_parked else "kept for undo" if kept else retirable
     for facts in (*shown.of_active, *shown.of_inactive):
         is_active = facts.name in sides.members(sides.active)
         leads, is_new = facts.name in (sides.active, sides.inactive), is_on and not is_active
         runs, waits = _held_back(shown, facts) if is_active else (_set_revision(facts), "")
+        # Its template has the version of the one that serves by now.
+        runs = next((group.revision for group in groups(facts)), runs) if kept and not is_active else runs
         leader = sides.active if is_active else sides.inactive
         found = (waits if is_active else unused, "" if leads else f"goes with {leader}")
         yield _Band(

@@ -63,7 +63,7 @@ def _end(d: Draft, plan: Plan, found: Forecast, old: Version) -> Iterator[str]:
         yield from _told(claims_that_stay(workload, d.version, found.strategy, found.extra))
         return
     yield from swap.cautions(d, found, there)
-    yield from pair.unasked(d, there) if there.is_back and not plan.refusals else ()
+    yield from pair.unasked(d, there) if there.is_back and not (plan.refusals or found.given.kept) else ()
     yield from _told(claims_that_stay(workload, old, found.strategy, d.replicas, deleted=there.is_back))
 
 

@@ -27,6 +27,7 @@ from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.lifecycle import adoption
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import all_refusals
+from rollout_lws.rollout.roles import kept_groups
 from rollout_lws.rollout.routing.traffic_shift import reached_by_others
 from rollout_lws.rollout.routing.unmanaged_backends import Reach, reach
 from rollout_lws.targets.version import Version
@@ -109,6 +110,7 @@ def make(
         scales_sides=d.scales_sides,
         companions=companions.given(beside, loads.typical),
         swapped=d.swapped,
+        kept=_kept(before, d),
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -152,6 +154,15 @@ def make(
     zero = (cannot,) if cannot and not refusals else ()
     waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
     return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by, old, before)))
+
+
+def _kept(before: Observation, d: Draft) -> int:
+    """Groups of the version that is to be released which have stayed since it served."""
+    now = Draft.of(before)
+    if before.stable is None or before.canary is None or not kept_groups.are_kept(now):
+        return 0
+    stays = kept_groups.until(now) is not None and kept_groups.is_kept(now, d.version.template_hash)
+    return before.canary.workload.replicas if stays else 0
 
 
 def _change(old: Version, new: Version, beside: tuple[Beside, ...]) -> str:

@@ -18,6 +18,8 @@ def requests(plan: Plan, pair: Sides) -> str:
     has, shifts = f"which has {pair.inactive_groups}", plan.strategy is not None and plan.strategy.shifts
     if plan.owned is not None:
         what = f"moves them to {pair.inactive}, {groups_of(pair.inactive_groups)}"
+    elif plan.given.kept:
+        what = f"moves them to {pair.inactive}, {groups_of(plan.given.kept)}"
     elif shifts and pair.made and not pair.is_back:
         what = f"makes {pair.inactive}, which gets groups as those of {pair.active} go, until that has none"
     elif shifts:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.capacity.table import strategy_of_plan
+from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import shifted_sides
 from rollout_lws.cli.plan.model import Sides, groups_of, when_drained
 from rollout_lws.forecast.model import Forecast
@@ -26,6 +27,16 @@ def sides(d: Draft) -> Sides:
 
 def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
     """Warnings about the release, a sentence each."""
+    if found.given.kept:
+        yield (
+            f"{groups_of(found.given.kept)} of {there.inactive} run this version still, and get all requests at once:"
+            " there are no steps, and no gate but those of the release"
+        )
+    elif there.inactive_groups and not there.is_back:
+        yield (
+            f"{d.kind} {there.inactive} has {groups_of(there.inactive_groups)} and no requests: it is deleted before"
+            " anything is released"
+        )
     yield from shifted_sides.cautions(d, found, there) if found.strategy.shifts else _goes(d, there)
     if not there.is_back:
         yield (
@@ -36,7 +47,13 @@ def cautions(d: Draft, found: Forecast, there: Sides) -> Iterator[str]:
 
 def _goes(d: Draft, there: Sides) -> Iterator[str]:
     """What becomes of the one that has the requests."""
-    asked, name = settings(d), there.active
+    asked, name, stays = settings(d), there.active, d.strategy.keeps_seconds
+    if stays:
+        yield (
+            f"the groups of {name} stay {short(stays)} after the release, without requests, and hold their"
+            f" accelerators: as long as they do, {d.command('undo')} moves all requests back at once"
+        )
+        return
     when = when_drained(asked, "its last requests") if asked is not None else "when the other one is ready"
     goes = "deleted" if there.is_back else "scaled to 0"
     yield (

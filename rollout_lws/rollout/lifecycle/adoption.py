@@ -254,6 +254,7 @@ AT_REST: dict[str, Any] = {
         "capacity",
         "step",
         "finalising",
+        "kept",
         "restarts",
         "evictions",
         "unadmitted_groups",

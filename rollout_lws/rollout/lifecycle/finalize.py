@@ -96,7 +96,7 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     if kept_groups.may_stay(d, ending):
         d = kept_groups.begin(_forget(d, ending, finalising=d.status.finalising, traffic=d.status.traffic))
-        return _tell_end(d, ending)
+        return _tell_end(d, ending).adding(kept_groups.told(d))
     d, removed = remove_made(d)
     if removed.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, removed.message)
@@ -106,7 +106,7 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
 
 
 def remove_made(d: Draft) -> tuple[Draft, Routed]:
-    """Removes what a release has made and no request reaches any more, and gives back what it has pinned; done when
+    """Removes what a release has made and no request reaches any more, and restores what it has pinned; done when
     nothing is left of it. ``needs_person`` if that waits for a pod that does not terminate by itself.
     """
     d = volume_claims.told_of_canary(d)

@@ -262,6 +262,7 @@ def start(d: Draft) -> Draft:
         release_gates=(),
         gate_jobs=tuple(with_fields(each, earlier=True) for each in d.status.gate_jobs),
         finalising=None,
+        kept=None,
         restarts=(),
         evictions=(),
         not_ready_groups=(),

@@ -10,7 +10,7 @@ from rollout_lws.api import SummaryState, TrafficRecord
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.lifecycle import finalize, idle
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
-from rollout_lws.rollout.roles import kept_groups
+from rollout_lws.rollout.roles import kept_groups, swapping
 from rollout_lws.rollout.routing import route
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
@@ -23,14 +23,11 @@ def run(d: Draft) -> Draft:
     until = kept_groups.until(d)
     if until is None or kept_groups.why_not(d):
         return _goes(d)
-    d, _ = route.withdraw(d.wake(until))
-    other = d.new_name
+    d, _ = route.withdraw(swapping.label_parked(d.wake(until)))
+    told = kept_groups.told(d)
     d = idle.settle(d)
     if d.concluded:
-        return d.adding(
-            f"the groups of {other} stay until {until:%H:%M:%S} UTC: the version before gets the requests back at once"
-            f" by {d.command('undo')}"
-        )
+        return d.adding(told)
     return _comes_back(d)
 
 
@@ -63,5 +60,5 @@ def _comes_back(d: Draft) -> Draft:
     """Hands over to the groups of the version before, whose release has just begun."""
     note = f"the groups of {d.new_name} run this version: they get all requests at once, without steps"
     d = d.event(EventReason.PROMOTING, note)
-    d = d.set(kept=None, traffic=TrafficRecord(desired=recorded(ALL_STABLE))).enter(Promoting(Ending.SUCCESS))
+    d = d.set(traffic=TrafficRecord(desired=recorded(ALL_STABLE))).enter(Promoting(Ending.SUCCESS))
     return finalize.run(d)

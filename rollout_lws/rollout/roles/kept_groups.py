@@ -44,6 +44,17 @@ def until(d: Draft) -> datetime | None:
     return d.yet_to_come(kept.since, _seconds(d)) if kept is not None and kept.since is not None else None
 
 
+def told(d: Draft) -> str:
+    """Until when they stay, and what for."""
+    moment = until(d)
+    if moment is None:
+        return ""
+    return (
+        f"the groups of {d.new_name} stay until {moment:%H:%M:%S} UTC: by {d.command('undo')} the version before gets"
+        " the requests back at once"
+    )
+
+
 def why_not(d: Draft) -> str:
     """Why they cannot stay, whatever time is left; "" if they can."""
     groups, kept = d.o.canary, d.status.kept
@@ -55,17 +66,17 @@ def why_not(d: Draft) -> str:
         return "the plan does not keep them any more"
     if not (d.replicas and groups.workload.replicas):
         return "there are no groups"
-    if d.pending and not runs_what_is_asked(d):
+    if d.pending and not is_kept(d, d.version.template_hash):
         return "another version is to be released"
     if d.pending and observed(d.edited) and not newest_groups(groups):
         return "their workload has come to call the version by another revision"
     return ""
 
 
-def runs_what_is_asked(d: Draft) -> bool:
-    """True if the version that is to be released is the one that they run."""
+def is_kept(d: Draft, template_hash: str) -> bool:
+    """True if they run this version."""
     kept = d.status.kept
-    return kept is not None and d.version.template_hash == kept.template_hash
+    return kept is not None and template_hash == kept.template_hash
 
 
 def _seconds(d: Draft) -> int:

@@ -73,12 +73,19 @@ def clear(d: Draft, *, told: bool = False) -> tuple[Draft, Routed]:
     if users.workload.replicas == 0:
         d, labelled = label(d, (users,), PARKED)
         return d, Routed(labelled.done and is_empty(users), f"the groups of {users.called} are going")
-    if not any(group.ready(d.now) for group in groups(d.stable)) and any(g.ready(d.now) for g in groups(users)):
+    serves, instead = (any(group.ready(d.now) for group in groups(each)) for each in (d.stable, users))
+    if d.replicas and instead and not serves:
         return d, Routed(False, f"no group of {d.name} is ready, so that {users.called} keeps its groups")
     if told and users.workload.metadata.labels.get(d.keys.side) == PARKED:
         note = f"{users.called} had {users.workload.replicas} groups without a release: it was scaled to 0"
         d = d.event(EventReason.REPLICAS_RESET, f"{note}; scale the Rollout instead", warning=True)
     return scaled_to_zero(d, (users,), f"{d.name} has all requests, and {users.called} is scaled to 0")
+
+
+def label_parked(d: Draft) -> Draft:
+    """Labels the user's workload as the one without requests, while the other one serves."""
+    users = d.o.canary if d.swapped else None
+    return label(d, (users,), PARKED)[0] if users is not None else d
 
 
 def hold_parked(d: Draft) -> Draft:

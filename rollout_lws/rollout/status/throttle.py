@@ -74,7 +74,8 @@ def projection(status: RolloutStatus) -> dict[str, Any]:
     )
     # Serving groups are reported even if nothing else changes; a promotion, which updates them, reports each window.
     counted = status.groups.stable if status.groups is not None else None
-    serving = (summary.stable, counted) if summary and status.finalising is None else None
+    at_rest = status.finalising is None or (isinstance(state, CleaningUp) and state.keeps)
+    serving = (summary.stable, counted) if summary and at_rest else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving, _freed(status)) if summary else None
     if not worn:
         kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]

@@ -107,6 +107,9 @@ _RULED: dict[str, dict[str, Any]] = {
     "capacity Shift takes requests off groups before they go: it needs trafficRoutings": by_server.rollout(
         by_server.canary(capacity="Shift")
     ),
+    "scaleDownDelaySeconds keeps the groups that promotion Swap has taken the requests off by trafficRoutings": (
+        by_server.rollout(by_server.blue_green(promotion="Swap", scaleDownDelaySeconds=60))
+    ),
     "with maxExtraGroups 0 a group has to be allowed to lack: set maxUnavailableGroups 1, or remove maxExtraGroups": (
         by_server.rollout(by_server.canary(capacity="Pair", shift={"maxExtraGroups": "0%"}))
     ),

@@ -50,6 +50,8 @@ class Case:
     replicas: int = 4
     by: Provider | None = BY_ROUTE
     back: bool = False
+    keeps: int = 0
+    """Seconds that old groups stay after a release."""
 
     def __str__(self) -> str:
         steps = ",".join(f"{groups}@{traffic}+{pause}" for groups, traffic, pause in self.steps)
@@ -103,7 +105,7 @@ async def swap(case: Case) -> AsyncIterator[World]:
     world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
     world.containers = Accelerated()
     try:
-        words = dict(SWAP)
+        words: dict[str, Any] = dict(SWAP) | ({"scaleDownDelaySeconds": case.keeps} if case.keeps else {})
         if case.by is not None:
             create_provider(world, case.by)
             words["trafficRoutings"] = routed.routing(case.by)
@@ -280,3 +282,33 @@ async def test_the_groups_are_those_that_the_rollout_asks_for() -> None:
         none = make(seen(world, {**world.rollout, "spec": {**spec, "replicas": 0}}, new_version("v3")), seen(world))
         assert (none.parts, none.refusals) == ((), ())
         assert told(none, "the workload has 0 groups, and a version takes effect there by itself")
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["from home", "back home"])
+async def test_groups_that_have_stayed_get_the_requests_as_the_plan_says(back: bool) -> None:
+    case = replace(BACK if back else FULL, keeps=1800)
+    async with swap(case) as world:
+        plan = plan_of(world)
+        assert told(plan, f"the groups of {case.roles[0]} stay 30m after the release, without requests")
+        assert told(plan, "kubectl rollout-lws undo llama moves all requests back at once")
+        await released(world, case.tag)
+        # What has served before the release is the other one by now.
+        now, old = case.roles[1], case.roles[0]
+        third = "v1" if back else "v3"
+        other = make(seen(world, new_version(third)), seen(world), services=services_of(world))
+        assert other.forecast is not None and other.forecast.loads == 4
+        assert told(other, f"LeaderWorkerSet {old} has 4 groups and no requests: ")
+        plan = make(seen(world, new_version("v2" if back else "v1")), seen(world), services=services_of(world))
+        found = plan.forecast
+        assert found is not None and plan.refusals == () and plan.sides is not None
+        assert (plan.sides.active, plan.sides.inactive) == (now, old)
+        assert (found.loads, found.extra, len(plan.parts)) == (0, 4, 1)
+        assert told(plan, f"4 groups of {old} run this version still, and get all requests at once")
+        assert not told(plan, f"{old} has 4 groups and no requests")
+        gauge, meter = Gauge(world, 4), Meter(world)
+        world.set_image("v2" if back else "v1")
+        await world.until(lambda: world.state != "Healthy")
+        await ended(world)
+        gauge.stop()
+        assert gauge.loads == 0 and meter.most == plan.peak
+        assert_took(plan, gauge.seconds, 0, 1)

@@ -14,6 +14,7 @@ from rollout_lws.rollout.history import stored_as
 from rollout_lws.rollout.lifecycle.adoption import SILENCE_SECONDS
 from rollout_lws.rollout.lifecycle.hold_enforcement import has_windows, released_by_hand
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.roles import kept_groups
 from rollout_lws.rollout.routing.sides import ACTIVE, PARKED
 from rollout_lws.workload.applied import stated_replicas
 from rollout_lws.workload.facts import Facts as Workload
@@ -61,7 +62,7 @@ def _unlike_its_role(case: Case, side: Workload, about: str) -> Link | None:
     # Of the writes to both sides the next one waits for the one before.
     every = {f"LeaderWorkerSet/{each.name}" for each in case.facts.members}
     state = State.BROKEN if any(each.about in every for each in case.undone) else State.WAITING
-    if not is_active and replicas and not case.is_on:
+    if not is_active and replicas and not (case.is_on or kept_groups.are_kept(d)):
         text = f"has {replicas} groups, though it is {case.role(side.name)} and no release is on"
         by_itself = "the controller scales it to 0 as soon as no request can reach it"
         return Link(Name.WORKLOAD, state, about, text, by_itself, steps)
@@ -86,6 +87,10 @@ def _of(case: Case, side: Workload) -> str:
     is_active, own = _is_active(case, side), _own_size(case, side)
     if role and case.d.scales_sides and not is_active and not replicas:
         role = f"{role}, parked"
+    elif kept_groups.are_kept(case.d) and not is_active:
+        moment = kept_groups.until(case.d)
+        stay = f" until {moment:%H:%M:%S} UTC" if moment is not None else ""
+        role = f"{role or 'without requests'}, whose groups are kept{stay} for {case.d.command('undo')}"
     of_more = f" of {own}" if is_active and own > replicas else ""
     told = f"generation {side.workload.metadata.generation}, {replicas}{of_more} groups"
     return f"{told}, {role}" if role else told

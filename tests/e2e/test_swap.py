@@ -25,14 +25,15 @@ SHIFT_STEPS = ({"replicas": 1, "traffic": "auto", "pause": {}},)
 HOME, AWAY = {NAME: 2}, {NAME: 0, CANARY: 2}
 
 
-async def begin(world: RemoteWorld, *, shifts: bool = False) -> None:
+async def begin(world: RemoteWorld, *, shifts: bool = False, keeps: bool = False) -> None:
     create_provider(world, BY_ROUTE)  # type: ignore[arg-type]
     world.create_workload(replicas=2, size=1)
     asked = {"trafficRoutings": routing(gracePeriodSeconds=1, drainSeconds=2)}
     if shifts:
         world.create_rollout(*SHIFT_STEPS, canary={"capacity": "Shift", **asked})
     else:
-        world.create_rollout(*STEPS, blueGreen={**SWAP, **asked})
+        stays = {"scaleDownDelaySeconds": 600} if keeps else {}
+        world.create_rollout(*STEPS, blueGreen={**SWAP, **stays, **asked})
     world.start_controller()
     await world.until(lambda: world.state == "Healthy", "at rest", 60)
     await settled(world, HOME)
@@ -147,16 +148,41 @@ async def exchanged_and_aborted(world: RemoteWorld) -> None:
             await settled(world, AWAY)
 
 
+async def kept_and_undone(world: RemoteWorld) -> None:
+    """Old groups stay, from home and on the way home: the version before comes back without a group that is made."""
+    both = {NAME: 2, CANARY: 2}
+    await released(world, "v2")
+    await world.until(lambda: replicas(world) == both, "old groups stay", 60)  # type: ignore[arg-type]
+    leaders = _uids(world)
+    world.kill_after(8)
+    for tag, active in (("v1", None), ("v2", CANARY)):
+        world.set_image(tag)
+        await world.until(
+            lambda active=active: world.state == "Healthy" and world.status.get("active") == active,  # type: ignore[misc]
+            f"{tag} is back",
+            90,
+        )
+        assert replicas(world) == both and _uids(world) == leaders  # type: ignore[arg-type]
+    world.patch_rollout({"strategy": {"blueGreen": {"scaleDownDelaySeconds": 0}}})
+    await settled(world, AWAY)
+
+
+def _uids(world: RemoteWorld) -> set[str]:
+    found = world.server.list(PODS, label_selector=f"{LWS_NAME} in ({NAME},{CANARY}),{LWS_WORKER_INDEX}=0")
+    return {each["metadata"]["uid"] for each in found}
+
+
 STORIES: tuple[Story, ...] = (there_and_back, aborted_both_ways, deleted_when_the_requests_are_home, deleted_by_hand)
 
 
+KEPT: tuple[Story, ...] = (kept_and_undone,)
 SHIFTED: tuple[Story, ...] = (exchanged_there_and_back, exchanged_and_aborted)
 
 
 async def test_a_swap_comes_to_each_of_its_ends(place: Place) -> None:
-    await all_told(place, (*STORIES, *SHIFTED), "swap", _tell)
+    await all_told(place, (*STORIES, *KEPT, *SHIFTED), "swap", _tell)
 
 
 async def _tell(world: RemoteWorld, story: Story) -> None:
-    await begin(world, shifts=story in SHIFTED)
+    await begin(world, shifts=story in SHIFTED, keeps=story in KEPT)
     await story(world)

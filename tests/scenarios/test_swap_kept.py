@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS, SERVICES
+from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.rollout.reasons import EventReason
 from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.gauge import Gauge
@@ -90,6 +93,22 @@ async def test_the_version_before_comes_back_without_a_load(away: bool) -> None:
         await it.all_moves_back()
         await m.world.sleep(KEPT + 300)
         it.assert_at_rest(it.old)
+        m.assert_unharmed()
+
+
+async def test_a_statefulset_that_is_seen_late_costs_no_group() -> None:
+    """LWS says that it has acted on the version before, and the watch of StatefulSets does not show it yet."""
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=False).begin()
+        own, since = m.world.view.stateful_sets, m.world.server.clock()
+        before = [*own(it.old)]
+
+        def late(name: str) -> Iterable[StatefulSet]:
+            return before if name == it.old and m.world.server.clock() < since + 5 else own(name)
+
+        m.world.view.stateful_sets = late  # type: ignore[method-assign]
+        it.undo()
+        await it.all_moves_back()
         m.assert_unharmed()
 
 

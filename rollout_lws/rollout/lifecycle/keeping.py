@@ -45,6 +45,8 @@ def end(d: Draft) -> tuple[Draft, Routed]:
 
 
 def _goes(d: Draft) -> Draft:
+    # That they do not run the version which is asked for may be of an earlier moment.
+    d = d.confirm_leader_set("the revision that groups which stay are of", d.o.canary) if d.pending else d
     d, gone = end(d)
     if gone.done:
         return d

@@ -168,8 +168,7 @@ async def kept_and_undone(world: RemoteWorld) -> None:
 
 
 def _uids(world: RemoteWorld) -> set[str]:
-    found = world.server.list(PODS, label_selector=f"{LWS_NAME} in ({NAME},{CANARY}),{LWS_WORKER_INDEX}=0")
-    return {each["metadata"]["uid"] for each in found}
+    return {each["metadata"]["uid"] for each in world.server.list(PODS, label_selector=f"{LWS_WORKER_INDEX}=0")}
 
 
 STORIES: tuple[Story, ...] = (there_and_back, aborted_both_ways, deleted_when_the_requests_are_home, deleted_by_hand)

@@ -44,6 +44,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _leave_variants_to_the_long_lane(items, str(config.getoption("--seed")))
+    _leave_stories_to_the_long_lane(items, str(config.getoption("--seed")))
     sampling.sample(config, items)
     for marker, (lane, tool) in _LANES.items():
         wanting = [item for item in items if item.get_closest_marker(marker)]
@@ -70,6 +71,18 @@ def _leave_variants_to_the_long_lane(items: list[pytest.Item], seed: str) -> Non
         for item in variants:
             if item.nodeid in out:
                 item.add_marker(pytest.mark.long)
+
+
+def _leave_stories_to_the_long_lane(items: list[pytest.Item], seed: str) -> None:
+    """Of the stories of a module that are marked rare(n), ``seed`` draws the one in n that is told by default."""
+    rare: defaultdict[tuple[int, str], dict[str, pytest.Item]] = defaultdict(dict)
+    for item in items:
+        mark = item.get_closest_marker("rare")
+        if mark is not None and not item.get_closest_marker("long"):
+            rare[mark.args[0], item.nodeid.partition("::")[0]][item.nodeid] = item
+    for (one_in, _), stories in rare.items():
+        for node in sampling.undrawn(stories, one_in, seed):
+            stories[node].add_marker(pytest.mark.long)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

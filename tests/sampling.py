@@ -24,8 +24,13 @@ def left_out(variants: Iterable[str], one_in: int, seed: str) -> frozenset[str]:
     tests: defaultdict[str, list[str]] = defaultdict(list)
     for each in variants:
         tests[each.partition("[")[0]].append(each)
-    drawn = (sorted(each, key=lambda node: _digest(node, seed)) for each in tests.values())
-    return frozenset(node for each in drawn for node in each[-(-len(each) // one_in) :])
+    return frozenset(node for each in tests.values() for node in undrawn(each, one_in, seed))
+
+
+def undrawn(nodes: Iterable[str], one_in: int, seed: str) -> list[str]:
+    """What is left of ``nodes`` (node IDs) when ``seed`` has drawn one in so many of them, and one at least."""
+    every = sorted(nodes, key=lambda node: _digest(node, seed))
+    return every[-(-len(every) // one_in) :]
 
 
 def sample(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out
+from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out, undrawn
 
 STORIES = [f"a.py::test_kills[{part}]" for part in range(7)] + ["b.py::test_day", "c.py::test_style[x]"]
 
@@ -18,6 +18,13 @@ def test_each_seed_draws_others_and_the_same_seed_the_same() -> None:
     assert left_out(STORIES, 3, "abc") == left_out(reversed(STORIES), 3, "abc")
     ever = {node for seed in range(20) for node in set(STORIES) - left_out(STORIES, 3, str(seed))}
     assert ever == set(STORIES)
+
+
+def test_of_rare_stories_one_in_so_many_is_drawn_and_over_the_seeds_each() -> None:
+    for one_in, left in ((1, 0), (3, 6), (100, 8)):
+        assert len(undrawn(STORIES, one_in, "abc")) == left
+    ever = {node for seed in range(40) for node in set(STORIES) - {*undrawn(STORIES, 3, str(seed))}}
+    assert ever == set(STORIES) and not undrawn([], 3, "abc")
 
 
 def test_a_test_without_variants_is_always_told() -> None:

@@ -27,7 +27,7 @@ from tests.scenarios.scaled import scale
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 

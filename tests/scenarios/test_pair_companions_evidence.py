@@ -47,7 +47,7 @@ from tests.scenarios.test_pair_companions import waits_for
 from tests.scenarios.test_pair_companions_faults import apply_faulty
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 

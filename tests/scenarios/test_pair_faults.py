@@ -48,7 +48,7 @@ from tests.scenarios.paired import (
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 # A side dies

@@ -23,7 +23,7 @@ from tests.scenarios.paired import (
 )
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
 
 MOMENTS = pytest.mark.parametrize("moment", ["step", "hand-over"])
 #: Seconds after which requests of a step run on both sides.

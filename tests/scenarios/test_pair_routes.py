@@ -47,7 +47,7 @@ from tests.scenarios.paired import (
 from tests.scenarios.routed import GATEWAY, ROUTE, make
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
 
 
 # The route changes

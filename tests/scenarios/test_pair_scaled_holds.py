@@ -29,7 +29,7 @@ from tests.scenarios.paired_scaled import OPEN, partitions, recreate_rollout, re
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 OPENED = pytest.mark.parametrize("by", ["annotation", "a tool that insists"])
 

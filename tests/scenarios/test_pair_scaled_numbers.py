@@ -30,7 +30,7 @@ from tests.scenarios.paired_scaled import refuse_patches, replicas, scales_to, s
 from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, scale, wants
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 async def roles_changed(world: World) -> None:

@@ -46,7 +46,7 @@ from tests.scenarios.routed import ROUTE
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 FINALIZER = {"metadata": {"finalizers": ["example.com/keeps"]}}
 

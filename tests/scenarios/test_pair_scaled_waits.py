@@ -35,7 +35,7 @@ from tests.scenarios.test_drains import FREE, Drains
 from tests.scenarios.test_release_gates import FIRST_TOKEN, slow_down
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 def keeps(world: World, least: int, most: int) -> None:

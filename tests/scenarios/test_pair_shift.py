@@ -21,7 +21,7 @@ from tests.scenarios.paired_shift import (
 )
 from tests.scenarios.scaled import scale
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
 
 ALL_MOMENTS = pytest.mark.parametrize("moment", MOMENTS)
 

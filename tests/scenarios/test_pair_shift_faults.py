@@ -40,7 +40,7 @@ from tests.scenarios.paired_shift import (
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.world import KEYS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 # Dying controllers

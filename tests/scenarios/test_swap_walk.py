@@ -308,13 +308,13 @@ EXCHANGE_LANE: Lane = (
 
 @pytest.mark.timeout(300)
 def test_a_walk_keeps_what_serves_and_comes_to_its_end() -> None:
-    seen = wander(SWAP_LANE, 6, 10)
+    seen = wander(SWAP_LANE, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"]
 
 
 @pytest.mark.timeout(300)
 def test_a_walk_of_releases_that_shift_does_so_too() -> None:
-    seen = wander(EXCHANGE_LANE, 4, 10)
+    seen = wander(EXCHANGE_LANE, 2, 10)
     assert seen["told:Completed"] and seen["told:Promoted"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
+from rollout_lws.objects.resources import HTTP_ROUTES, LWS_NAME, SERVICES, Resource
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.invariants import pinned_while_reachable
@@ -25,7 +25,7 @@ from tests.scenarios.routed import (
 )
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.test_traffic import revert
-from tests.scenarios.world import KEYS, World
+from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
 
@@ -111,6 +111,31 @@ async def test_who_replaces_it_at_each_write_of_ours_is_not_raced(
 def with_label(before: dict[str, Any], what: str) -> dict[str, Any]:
     spec, labels, annotations = before[what]
     return {**before, what: (spec, {**labels, "operator": "yes"}, annotations)}
+
+
+async def test_who_has_the_copy_of_the_service_lead_elsewhere_each_time_is_not_raced(world: World) -> None:
+    await routed_at_rest(world)
+    await waiting_for_approval(world)
+    copy = f"{SERVICE}-canary"
+    ours = spec_of(world, SERVICES, copy)["selector"]
+    writes: list[Event] = []
+    elsewhere = {"spec": {"selector": {LWS_NAME: NAME}}}
+
+    def answer(event: Event) -> None:
+        if (event.resource, event.object["metadata"]["name"]) != (SERVICES, copy):
+            return
+        if event.object["spec"]["selector"] == ours and len(writes) < 100:
+            writes.append(event)
+            world.patch(SERVICES, copy, elsewhere)
+
+    world.server.store.subscribe(answer)
+    world.checks.remove(pinned_while_reachable)
+    world.patch(SERVICES, copy, elsewhere)
+    await world.sleep(600)
+    assert 1 <= len(writes) <= 7
+    told = [event.note for event in world.events if event.reason == "RouteReset"]
+    assert len(told) == 1 and f"wrote over Service {copy}; it was put back: its selector is" in told[0]
+    assert spec_of(world, SERVICES, copy)["selector"] != ours
 
 
 @pytest.mark.one_in(2)

@@ -104,11 +104,13 @@ def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None 
     copy = facts.canary_service
     if copy is not None and facts.is_ours(copy):
         leads = (endpoints or new_endpoints(d)).selects
-        if not leads.items() <= services.SELECTING.selector(copy).items():
-            meta, selector = copy["metadata"], {"spec": {"selector": dict(leads)}}
-            why = "another client has had it lead elsewhere"
-            d = d.write((Patch(SERVICES, meta["namespace"], meta["name"], selector, why),))
-        return d
+        if leads.items() <= services.SELECTING.selector(copy).items():
+            return d
+        meta, selector = copy["metadata"], {"spec": {"selector": dict(leads)}}
+        advice = "its selector is that of the release, and it goes with it: leave it alone"
+        d, waits = answer_conflict(d, copy, ObjectRef(SERVICES.kind, meta["name"]), advice)
+        why = "another client has had it lead elsewhere"
+        return d.write((Patch(SERVICES, meta["namespace"], meta["name"], selector, why),)) if waits is None else d
     unpinned = any(barred(d, each) for each in pinned_selectors.of_stable(facts))
     if facts.service is not None and facts.canary_service is None and not unpinned:
         new = endpoints or new_endpoints(d)

@@ -320,7 +320,7 @@ class Draft:
 
     @property
     def replicas(self) -> int:
-        """Groups that the new version has at full size. Of a pair by its own workload if its owner scales it, else as
+        """Groups that the new version has at full size: as many as its workload has if its owner scales that, else as
         many as the Rollout asks for, or as the active side keeps while a smaller number waits. A number that others
         have written does not count.
         """
@@ -341,14 +341,14 @@ class Draft:
 
     @property
     def own_size(self) -> int:
-        """Groups of the stable workload; of a pair those that it had before a release took some, as it says itself."""
+        """Groups of the stable workload, before a release took some, as it says itself."""
         workload = self.stable.workload
         noted = whole_number(workload.metadata.annotations.get(self.keys.replicas) or "") if self.scales_sides else None
         return workload.replicas if noted is None else max(noted, workload.replicas)
 
     @property
     def shifts(self) -> bool:
-        """True while a release decides how many groups each side of a pair has."""
+        """True while a release decides how many groups each of two workloads has."""
         return self.capacity.shifts and isinstance(self.state, InSteps | Promoting | RollingBack)
 
     @property

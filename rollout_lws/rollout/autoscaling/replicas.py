@@ -122,8 +122,8 @@ def seed(d: Draft) -> Draft | None:
 
 
 def _live(d: Draft) -> int:
-    """The number that the workload has; of a pair the active side, and while a release takes groups of that, the one
-    that it had before.
+    """The number that the workload has, of two that change roles the active one; while a release takes groups of that,
+    the one that it had before.
     """
     if not d.shifts:
         return d.stable.workload.replicas
@@ -133,7 +133,7 @@ def _live(d: Draft) -> int:
 
 
 def judge(d: Draft) -> Draft:
-    """Records whether the number waits, before a release of a pair makes as many groups."""
+    """Records whether the number waits, before a release makes as many groups."""
     if not d.scales_sides or d.o.rollout.spec.replicas is None or not d.adopted:
         return d
     return d.set(scaling=_plan(d).record)
@@ -235,7 +235,7 @@ def _plan(d: Draft) -> _Plan:
     last, tries = record.tried_at, record.tries or 0
     if last is None or last + timedelta(seconds=FORGOTTEN_SECONDS) <= d.now:
         return _Plan(number, record)
-    # Groups of a pair that serve go, or load for nothing, until its number is back.
+    # Groups that serve go, or load for nothing, until its number is back.
     wait = FIRST_WAIT_SECONDS if d.scales_sides else doubled(FIRST_WAIT_SECONDS, tries - 1, LONGEST_WAIT_SECONDS)
     return _Plan(number, record, None, tries, d.yet_to_come(last, wait))
 

@@ -194,7 +194,8 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
         body["metadata"]["labels"] = {d.keys.side: None}
     if body is not None and d.keys.replicas in lws.metadata.annotations:
         body["metadata"]["annotations"][d.keys.replicas] = None
-        number = d.o.rollout.spec.replicas or d.own_size
+        asked = d.o.rollout.spec.replicas
+        number = d.own_size if asked is None else asked
         if facts is d.o.stable and lws.replicas < number:
             body["spec"] = {**body.get("spec", {}), "replicas": number}
     if body is not None:

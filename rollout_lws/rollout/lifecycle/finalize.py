@@ -8,15 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from rollout_lws.api import (
-    AbortedRecord,
-    FinalisingRecord,
-    FinalisingStep,
-    Phase,
-    StepState,
-    SummaryState,
-    TrafficRecord,
-)
+from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft
@@ -95,14 +87,14 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     if kept_groups.may_stay(d, ending):
-        d = kept_groups.begin(_forget(d, ending, finalising=d.status.finalising, traffic=d.status.traffic))
+        d = kept_groups.begin(_is_over(d, ending, keeps=True))
         return _tell_end(d, ending).adding(kept_groups.told(d))
     d, removed = remove_made(d)
     if removed.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, removed.message)
     if not removed.done:
         return d.reconciling(Reason.CLEANING_UP, state, removed.message)
-    return _tell_end(_forget(volume_claims.told_of_surge(d), ending, finalising=None, traffic=None), ending)
+    return _tell_end(_is_over(volume_claims.told_of_surge(d), ending), ending)
 
 
 def remove_made(d: Draft) -> tuple[Draft, Routed]:
@@ -165,14 +157,12 @@ def keeps_canary(d: Draft) -> str:
     )
 
 
-def _forget(d: Draft, ending: Ending, *, finalising: FinalisingRecord | None, traffic: TrafficRecord | None) -> Draft:
-    """Has the status say that the release is over. ``finalising`` and ``traffic`` are what is left to do."""
+def _is_over(d: Draft, ending: Ending, *, keeps: bool = False) -> Draft:
+    """Has the status say that the release is over; ``keeps``: but for groups that stay for a while."""
     revision = d.stable_revision
+    d = d if keeps else d.set(finalising=None, traffic=None, kept=None)
     d = d.set(
-        finalising=finalising,
-        traffic=traffic,
         flaps=None,
-        kept=d.status.kept if finalising is not None else None,
         capacity=None,
         step=None,
         restarts=(),

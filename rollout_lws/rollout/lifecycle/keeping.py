@@ -21,7 +21,7 @@ from rollout_lws.traffic.split import ALL_STABLE
 def run(d: Draft) -> Draft:
     """Keeps the groups, or has them go; without a verdict once they are gone."""
     until = kept_groups.until(d)
-    if until is None or kept_groups.why_not(d):
+    if until is None or not kept_groups.can_stay(d):
         return _goes(d)
     d, _ = route.withdraw(swapping.label_parked(d.wake(until)))
     told = kept_groups.told(d)
@@ -52,10 +52,11 @@ def _goes(d: Draft) -> Draft:
         return d
     if gone.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, gone.message)
-    if d.pending:
-        told = f"the groups of {d.new_name} make room for the new version: {gone.message}"
-        return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
-    return idle.settle(d).adding(gone.message)
+    settled = d if d.pending else idle.settle(d)
+    if settled.concluded:
+        return settled.adding(gone.message)
+    told = f"the groups of {d.new_name} make room for a release: {gone.message}"
+    return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
 
 
 def _comes_back(d: Draft) -> Draft:

@@ -24,7 +24,7 @@ def to_keep(d: Draft, before: StableRecord | None) -> KeptGroups | None:
 def may_stay(d: Draft, ending: Ending) -> bool:
     """True if the release is over but for these groups, which begin to be kept."""
     kept = d.status.kept
-    return ending is Ending.SUCCESS and kept is not None and kept.since is None and not why_not(d)
+    return ending is Ending.SUCCESS and kept is not None and kept.since is None and can_stay(d)
 
 
 def begin(d: Draft) -> Draft:
@@ -55,22 +55,21 @@ def told(d: Draft) -> str:
     )
 
 
-def why_not(d: Draft) -> str:
-    """Why they cannot stay, whatever time is left; "" if they can."""
-    groups, kept = d.o.canary, d.status.kept
-    if groups is None or kept is None or d.o.batch_release is None:
-        return "they are gone"
-    if groups.workload.metadata.terminating or d.stable.workload.metadata.terminating:
-        return "a workload is being deleted"
-    if not _seconds(d):
-        return "the plan does not keep them any more"
-    if not (d.replicas and groups.workload.replicas):
-        return "there are no groups"
-    if d.pending and not is_kept(d, d.version.template_hash):
-        return "another version is to be released"
-    if d.pending and observed(d.edited) and not newest_groups(groups):
-        return "their workload has come to call the version by another revision"
-    return ""
+def can_stay(d: Draft) -> bool:
+    """True if nothing but the time ends their stay: they are there, the plan keeps them, and the version that is to be
+    released, if there is one, is theirs.
+    """
+    other, kept = d.o.canary, d.status.kept
+    if other is None or kept is None or d.o.batch_release is None or not _seconds(d):
+        return False
+    going = other.workload.metadata.terminating or d.stable.workload.metadata.terminating
+    if going or not (d.replicas and other.workload.replicas):
+        return False
+    if not d.pending:
+        return True
+    # LWS may have come to call it by another revision.
+    unknown = observed(d.edited) and not newest_groups(other)
+    return is_kept(d, d.version.template_hash) and not unknown
 
 
 def is_kept(d: Draft, template_hash: str) -> bool:

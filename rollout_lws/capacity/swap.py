@@ -26,7 +26,7 @@ class Swap(BlueGreen):
 
     def scale(self, asked: Scaling) -> CapacityResult:
         """As of any canary. One without an owner that has this very version has served before, and kept its groups:
-        it belongs to the release from now on.
+        it belongs to the release from now on. One with another version is removed, as any that is not its own.
         """
         canary, version = asked.canary, asked.own.facts.workload.version
         if canary is None or canary.workload.metadata.terminating or canary.workload.metadata.controller is not None:

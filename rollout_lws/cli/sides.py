@@ -88,8 +88,10 @@ def swaps(rollout: Object) -> bool:
 
 def kept_version(rollout: Object) -> str:
     """The version whose groups have stayed since it served, so that it gets requests back at once; "" without one."""
-    kept = (rollout.get("status") or {}).get("kept") or {}
-    return str(kept.get("templateHash") or "") if kept.get("since") else ""
+    status = rollout.get("status") or {}
+    kept, ending = status.get("kept") or {}, status.get("finalising") or {}
+    stays = kept.get("since") and ending.get("task") == "CleanUp" and status.get("phase") in ("Healthy", "Aborted")
+    return str(kept.get("templateHash") or "") if stays else ""
 
 
 def keeps_seconds(rollout: Object) -> int:
@@ -224,7 +226,9 @@ def serves_alone(rollout: Object, *, parked: bool) -> bool:
     if have_turned(rollout):
         return _reason(rollout) not in _OF_ROUTE
     if standing_in(rollout):
-        alone = parked or bool(kept_version(rollout))
+        stable = (status.get("groups") or {}).get("stable") or {}
+        # Without a ready group, those that stay for a while answer.
+        alone = parked or bool(kept_version(rollout) and stable.get("ready"))
         return alone and status.get("phase") != "Progressing" and _reason(rollout) not in _OF_ROUTE
     if status.get("phase") not in ("Healthy", "Aborted"):
         return False

@@ -418,8 +418,11 @@ class Draft:
     @property
     def _has_swapped_back(self) -> bool:
         """True if the canary has served in place of the user's LWS, and goes whatever the plan is by now."""
-        made = self.made
-        return made is not None and isinstance(self.state, CleaningUp) and made.workload.metadata.controller is None
+        made, state = self.made, self.state
+        if made is None or not isinstance(state, CleaningUp):
+            return False
+        ends = state.keeps or self.status.phase == Phase.PROGRESSING
+        return ends and made.workload.metadata.controller is None
 
     @property
     def home(self) -> Facts | None:

@@ -61,7 +61,7 @@ class Detaching:
     """No release is in progress and the LWS is detached: the Rollout is deleted or disabled."""
 
 
-#: Phases in which a release may be over although what it has made is still there.
+#: Phases in which a release may be over although what it has made is still there: of the next one that is refused, too.
 _OVER = (Phase.HEALTHY, Phase.ABORTED)
 _ENDINGS, _TASKS = frozenset(Ending), frozenset(Task)
 #: A release that is ending.

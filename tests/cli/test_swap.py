@@ -136,12 +136,13 @@ def test_undo_puts_the_version_before_into_the_users_workload(world: World) -> N
 
 
 def test_undo_says_that_the_groups_are_still_there(world: World) -> None:
-    away(world, kept={"templateHash": V1, "since": "2026-01-01T00:00:00Z"})
+    ending = {"reason": "Success", "task": "CleanUp"}
+    away(world, kept={"templateHash": V1, "since": "2026-01-01T00:00:00Z"}, finalising=ending)
     remember(world, "v1", 1)
     remember(world, "v2", 2)
     assert world.run("undo", "llama").stdout == (
         "leaderworkerset/llama has revision 1 again (vllm/vllm-openai:v1): its groups are still there, and get all"
-        " requests at once\n"
+        " requests without steps\n"
     )
     assert images(world) == {"vllm/vllm-openai:v1"}
 

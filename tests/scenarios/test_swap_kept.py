@@ -16,7 +16,7 @@ from tests.scenarios.paired import forge, set_ready, wipe
 from tests.scenarios.routed import SERVICE
 from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import SWAP, kept, left_as_is, moved, plain_swap, released, replicas, roles, stands_in
-from tests.scenarios.world import NAME, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
@@ -358,3 +358,89 @@ async def _there_and_back(world: World, _: None) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_controller_killed_after_any_write_comes_to_the_same_end(part: int) -> None:
     kill_after_every_write(_begin, _there_and_back, part)
+
+
+# What an unkind reader has found
+
+
+@WAYS
+async def test_no_warning_says_that_others_wrote_what_is_ours(away: bool) -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=away).begin()
+        begun = len(m.world.events)
+        it.undo()
+        await it.all_moves_back()
+        assert [each.note for each in m.world.events[begun:] if each.type == "Warning"] == []
+
+
+@WAYS
+async def test_a_group_that_the_plan_tolerates_lets_the_requests_come_back(away: bool) -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=away).begin()
+        set_ready(m.world, it.old, False, 2)
+        m.world.patch_rollout({"strategy": {"blueGreen": {"failureThreshold": "25%"}}})
+        it.undo()
+        await m.world.until(lambda: m.world.state != "Healthy", "the way back", 60)
+        await m.world.until_state("Healthy", 300)
+        assert await m.shares() == {it.old: 1.0}
+        assert not m.meter.failures
+
+
+async def test_the_users_workload_is_deleted_and_those_that_stay_answer() -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=True).begin()
+        before = m.world.lws
+        m.world.delete(LEADER_WORKER_SETS, NAME)
+        await m.world.sleep(60)
+        assert await m.shares() == {CANARY: 1.0}
+        meta = {"name": NAME, "namespace": NAMESPACE}
+        m.world.server.create(LEADER_WORKER_SETS, {**before, "metadata": meta})
+        await m.world.until(lambda: replicas(m.world) == {NAME: 4}, "taken into care", 1200)
+        await m.world.rest()
+        assert await m.shares() == {NAME: 1.0}
+        it.assert_at_rest(NAME)
+
+
+@WAYS
+async def test_that_they_answer_is_told(away: bool) -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=away).begin()
+        set_ready(m.world, it.serves, False)
+        await m.world.sleep(60)
+        told = f"no group of {it.serves} is ready: 4 of {it.old}, of the version before, answer until one is"
+        assert told in m.world.status["message"]
+
+
+@WAYS
+async def test_groups_beyond_the_number_go_and_missing_ones_load_when_they_are_wanted(away: bool) -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=away).begin()
+        m.world.patch_lws({"replicas": 6}, it.old)
+        await m.world.until(lambda: replicas(m.world)[it.old] == 4, "put back", 60)
+        m.world.patch_lws({"replicas": 3}, it.old)
+        await m.world.sleep(60)
+        assert "gets the requests back when 4 groups are ready, of which 3 are" in m.world.status["message"]
+        it.undo()
+        await m.world.until(lambda: m.world.state != "Healthy", "the way back", 60)
+        await m.world.until_state("Healthy", 300)
+        assert await m.shares() == {it.old: 1.0} and replicas(m.world)[it.old] == 4
+        m.assert_unharmed()
+
+
+@WAYS
+async def test_why_they_have_not_gone_yet_is_told(away: bool) -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=away).begin()
+        m.world.delete(SERVICES, SERVICE)
+        await m.world.sleep(KEPT + 60)
+        assert f"the groups of {it.old} go: " in m.world.status["message"], m.world.status["message"]
+
+
+@WAYS
+async def test_a_record_that_is_forged_away_leaves_nothing_for_ever(away: bool) -> None:
+    async with kept(KEPT) as m:
+        it = await Kept(m, away=away).begin()
+        forge(m.world, finalising=None)
+        await m.world.sleep(600)
+        it.assert_at_rest(it.serves)
+        m.assert_unharmed()

@@ -88,7 +88,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
         elif found.template_hash == seen.aborted:
             what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
         elif kept_version(seen.rollout) == found.template_hash:
-            what = "its groups are still there, and get all requests at once"
+            what = "its groups are still there, and get all requests without steps"
         message = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
         return versions.putting_back(seen.lws, found.members), message
 

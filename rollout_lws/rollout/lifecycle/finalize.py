@@ -87,7 +87,7 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     if kept_groups.may_stay(d, ending):
-        d = kept_groups.begin(_is_over(d, ending, keeps=True))
+        d = selector_pinning.turn_copy(kept_groups.begin(_is_over(d, ending, keeps=True)))
         return _tell_end(d, ending).adding(kept_groups.told(d))
     d, removed = remove_made(d)
     if removed.needs_person:

@@ -52,15 +52,16 @@ def settle(d: Draft) -> Draft:
     if d.o.canary is None or d.swapped:
         # Of a release that is over, or of a manifest that was exported in one.
         d = forget_number(d)
-    cleared = DONE
+    cleared, kept = DONE, kept_groups.are_kept(d)
+    d = d if kept else d.set(kept=None)
     if d.swapped:
         d = _wants_home(d)
-    if d.swapped and not kept_groups.are_kept(d):
-        begun = d.o.marked.any_own or d.o.batch_release is not None
-        if begun and not d.pending:
-            # The same, and the user's workload may have requests.
-            return d.set(phase=Phase.PROGRESSING).enter(CleaningUp(Ending.ROLLBACK))
-        d, cleared = (d, DONE) if begun else swapping.clear(d, told=True)
+    begun = (d.o.marked.any_own or d.o.batch_release is not None) if d.swapped else _has_canary(d)
+    if begun and not (kept or d.pending):
+        # The same, and the other workload may have requests.
+        return d.set(phase=Phase.PROGRESSING).enter(CleaningUp(Ending.ROLLBACK))
+    if d.swapped and not (kept or begun):
+        d, cleared = swapping.clear(d, told=True)
     refusal = invalid_spec(d)
     if refusal and not d.pending:
         return d.refuse(refusal)
@@ -216,6 +217,10 @@ def _at_zero(d: Draft) -> Draft:
 def _awaited(d: Draft) -> tuple[Facts, ...]:
     """The workloads on which their controller has to have acted; it acts on none that is being deleted."""
     return tuple(each for each in (d.stable, d.edited) if not (d.swapped and each.workload.metadata.terminating))
+
+
+def _has_canary(d: Draft) -> bool:
+    return d.made is not None and not d.made.workload.metadata.terminating
 
 
 def _wants_home(d: Draft) -> Draft:

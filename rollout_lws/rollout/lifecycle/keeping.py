@@ -11,7 +11,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.lifecycle import finalize, idle
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.roles import kept_groups, swapping
-from rollout_lws.rollout.routing import route
+from rollout_lws.rollout.routing import route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
 from rollout_lws.rollout.state import Promoting
@@ -24,10 +24,11 @@ def run(d: Draft) -> Draft:
     if until is None or not kept_groups.can_stay(d):
         return _goes(d)
     d, _ = route.withdraw(swapping.label_parked(d.wake(until)))
-    told = kept_groups.told(d)
+    d = selector_pinning.make_copy(d, d.o.routing) if d.o.routing is not None else d
+    d, told = kept_groups.no_more_than_asked(d), kept_groups.told(d)
     d = idle.settle(d)
     if d.concluded:
-        return d.adding(told)
+        return d.adding(told).but(at_rest=not d.pending)
     return _comes_back(d)
 
 
@@ -54,7 +55,7 @@ def _goes(d: Draft) -> Draft:
         return d.stalled(Reason.POD_STUCK_TERMINATING, gone.message)
     settled = d if d.pending else idle.settle(d)
     if settled.concluded:
-        return settled.adding(gone.message)
+        return settled.adding(f"the groups of {d.new_name} go: {gone.message}")
     told = f"the groups of {d.new_name} make room for a release: {gone.message}"
     return d.reconciling(Reason.PREPARING, SummaryState.PREPARING, told)
 

@@ -1,7 +1,8 @@
 """Groups that gave up the requests at the end of a swap and stay for scaleDownDelaySeconds: the version before gets the
 requests back at once if it is applied again.
 
-What says so is the status. One that was wiped keeps nothing: the groups go as they do without a delay.
+What says so is the status. One that was wiped keeps nothing: the groups go as they do without a delay, which is when
+something else serves.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from rollout_lws.api import KeptGroups, StableRecord
 from rollout_lws.api.base import with_fields
 from rollout_lws.rollout.draft import Draft, newest_groups
 from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.roles.writes import patch
 from rollout_lws.rollout.state import CleaningUp
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.revisions import observed
 
 
@@ -45,14 +48,31 @@ def until(d: Draft) -> datetime | None:
 
 
 def told(d: Draft) -> str:
-    """Until when they stay, and what for."""
-    moment = until(d)
-    if moment is None:
+    """Until when they stay, and what for; that they answer, if nothing else does."""
+    moment, other = until(d), d.o.canary
+    if moment is None or other is None:
         return ""
+    ready = sum(group.ready(d.now) for group in groups(other))
+    if ready and not _serves(d):
+        return f"no group of {d.name} is ready: {ready} of {other.name}, of the version before, answer until one is"
+    when = "at once" if ready >= d.replicas else f"when {d.replicas} groups are ready, of which {ready} are"
     return (
-        f"the groups of {d.new_name} stay until {moment:%H:%M:%S} UTC: by {d.command('undo')} the version before gets"
-        " the requests back at once"
+        f"the groups of {other.name} stay until {moment:%H:%M:%S} UTC: by {d.command('undo')} the version before gets"
+        f" the requests back {when}"
     )
+
+
+def no_more_than_asked(d: Draft) -> Draft:
+    """Takes groups beyond the Rollout's number. Missing ones load if the version is wanted again."""
+    other = d.o.canary
+    if other is None or other.workload.replicas <= d.replicas or not _serves(d):
+        return d
+    why = f"{d.replicas} groups stay instead of {other.workload.replicas}"
+    return d.write((patch(other, {"spec": {"replicas": d.replicas}}, why),))
+
+
+def _serves(d: Draft) -> bool:
+    return any(group.ready(d.now) for group in groups(d.stable))
 
 
 def can_stay(d: Draft) -> bool:

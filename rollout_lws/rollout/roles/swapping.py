@@ -2,7 +2,7 @@
 
 The role is a label on the made workload, changed in one write: with ``stands-for`` it serves, and the user's workload
 is parked; without, it is a canary, which goes when its release is over. A status that was wiped or forged changes
-nothing. Between two releases only one of the two has groups.
+nothing. Between two releases only one of the two has groups, but for those that stay for a while (``kept_groups``).
 """
 
 from __future__ import annotations

@@ -126,6 +126,21 @@ def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None 
     return d
 
 
+def turn_copy(d: Draft) -> Draft:
+    """After a change of roles: has what led to the new version lead to the groups that gave up the requests, which may
+    get them back.
+    """
+    facts = d.o.routing
+    if facts is None:
+        return d
+    copy, new = facts.canary_service, new_endpoints(d)
+    if copy is not None and facts.is_ours(copy):
+        meta, selector = copy["metadata"], {"spec": {"selector": dict(new.selects)}}
+        why = f"the groups of {new.name} stay for a while"
+        d = d.write((Patch(SERVICES, meta["namespace"], meta["name"], selector, why),))
+    return point(d, pinned_selectors.of_new(facts), new)[0]
+
+
 def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
     """Points the stable Service and pool at stable, or at the canary while no stable group can answer."""
     answers, until = answers_for_stable(d, facts)

@@ -48,13 +48,13 @@ def share_of_step(d: Draft, index: int) -> Split:
 
 def takes_over(d: Draft) -> bool:
     """True if the canary has enough ready groups to carry all requests while stable groups are updated. A canary that
-    already carries them keeps them unless it becomes the smaller version.
+    already carries them keeps them unless it becomes the smaller version, and has not enough for all.
     """
-    record = d.status.traffic
+    record, enough = d.status.traffic, groups_for_all(d) if d.capacity.swaps else d.replicas
     if record is not None and record.stable_drained_at is not None:
         ready = sum(group.ready(d.now) for group in groups(d.stable) if 0 <= group.ordinal < d.replicas)
-        return d.canary_ready > 0 and ready <= d.canary_ready
-    return 0 < (groups_for_all(d) if d.capacity.swaps else d.replicas) <= d.canary_ready
+        return 0 < d.canary_ready >= min(ready, enough)
+    return 0 < enough <= d.canary_ready
 
 
 def green_grows(d: Draft) -> bool:

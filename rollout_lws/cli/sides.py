@@ -90,7 +90,7 @@ def kept_version(rollout: Object) -> str:
     """The version whose groups have stayed since it served, so that it gets requests back at once; "" without one."""
     status = rollout.get("status") or {}
     kept, ending = status.get("kept") or {}, status.get("finalising") or {}
-    stays = kept.get("since") and ending.get("task") == "CleanUp" and status.get("phase") in ("Healthy", "Aborted")
+    stays = kept.get("since") and ending.get("task") == "CleanUp" and status.get("phase") == "Healthy"
     return str(kept.get("templateHash") or "") if stays else ""
 
 

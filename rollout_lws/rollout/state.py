@@ -61,8 +61,6 @@ class Detaching:
     """No release is in progress and the LWS is detached: the Rollout is deleted or disabled."""
 
 
-#: Phases in which a release may be over although what it has made is still there: of the next one that is refused, too.
-_OVER = (Phase.HEALTHY, Phase.ABORTED)
 _ENDINGS, _TASKS = frozenset(Ending), frozenset(Task)
 #: A release that is ending.
 EndingState: TypeAlias = Promoting | RollingBack | CleaningUp
@@ -94,7 +92,7 @@ def state_of(status: RolloutStatus) -> ReleaseState:
         case Task.ROLL_BACK_PROMOTION:
             return RollingBack(ending, promotion=True)
         case Task.CLEAN_UP:
-            keeps = status.kept is not None and status.kept.since is not None and status.phase in _OVER
+            keeps = status.kept is not None and status.kept.since is not None and status.phase is Phase.HEALTHY
             return CleaningUp(ending, keeps=ending is Ending.SUCCESS and keeps)
 
 

@@ -161,7 +161,7 @@ def _kept(before: Observation, d: Draft) -> int:
     now = Draft.of(before)
     if before.stable is None or before.canary is None or not kept_groups.are_kept(now):
         return 0
-    stays = kept_groups.until(now) is not None and kept_groups.is_kept(now, d.version.template_hash)
+    stays = kept_groups.until(now) is not None and kept_groups.are_of(now, d.version.template_hash)
     return before.canary.workload.replicas if stays else 0
 
 

@@ -89,10 +89,10 @@ def can_stay(d: Draft) -> bool:
         return True
     # LWS may have come to call it by another revision.
     unknown = observed(d.edited) and not newest_groups(other)
-    return is_kept(d, d.version.template_hash) and not unknown
+    return are_of(d, d.version.template_hash) and not unknown
 
 
-def is_kept(d: Draft, template_hash: str) -> bool:
+def are_of(d: Draft, template_hash: str) -> bool:
     """True if they run this version."""
     kept = d.status.kept
     return kept is not None and template_hash == kept.template_hash

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
@@ -104,13 +104,12 @@ def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None 
     copy = facts.canary_service
     if copy is not None and facts.is_ours(copy):
         leads = (endpoints or new_endpoints(d)).selects
-        if leads.items() <= services.SELECTING.selector(copy).items():
+        led = _led(copy, leads, "another client has had it lead elsewhere")
+        if not led:
             return d
-        meta, selector = copy["metadata"], {"spec": {"selector": dict(leads)}}
         advice = "its selector is that of the release, and it goes with it: leave it alone"
-        d, waits = answer_conflict(d, copy, ObjectRef(SERVICES.kind, meta["name"]), advice)
-        why = "another client has had it lead elsewhere"
-        return d.write((Patch(SERVICES, meta["namespace"], meta["name"], selector, why),)) if waits is None else d
+        d, waits = answer_conflict(d, copy, ObjectRef(SERVICES.kind, copy["metadata"]["name"]), advice)
+        return d.write(led) if waits is None else d
     unpinned = any(barred(d, each) for each in pinned_selectors.of_stable(facts))
     if facts.service is not None and facts.canary_service is None and not unpinned:
         new = endpoints or new_endpoints(d)
@@ -126,6 +125,14 @@ def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None 
     return d
 
 
+def _led(copy: Object, leads: Mapping[str, str], why: str) -> tuple[Patch, ...]:
+    """The write that has the new version's Service select pods with these labels; () if it does."""
+    if leads.items() <= services.SELECTING.selector(copy).items():
+        return ()
+    meta, selector = copy["metadata"], {"spec": {"selector": dict(leads)}}
+    return (Patch(SERVICES, meta["namespace"], meta["name"], selector, why),)
+
+
 def turn_copy(d: Draft) -> Draft:
     """After a change of roles: has what led to the new version lead to the groups that gave up the requests, which may
     get them back.
@@ -135,9 +142,7 @@ def turn_copy(d: Draft) -> Draft:
         return d
     copy, new = facts.canary_service, new_endpoints(d)
     if copy is not None and facts.is_ours(copy):
-        meta, selector = copy["metadata"], {"spec": {"selector": dict(new.selects)}}
-        why = f"the groups of {new.name} stay for a while"
-        d = d.write((Patch(SERVICES, meta["namespace"], meta["name"], selector, why),))
+        d = d.write(_led(copy, new.selects, f"the groups of {new.name} stay for a while"))
     return point(d, pinned_selectors.of_new(facts), new)[0]
 
 

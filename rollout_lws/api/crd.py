@@ -58,9 +58,7 @@ _COMPANIONS_STAY = (
 )
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
-_IN_CARE = (
-    "!has(oldSelf.status) || !has(oldSelf.status.stable) || self.spec.workloadRef.name == oldSelf.spec.workloadRef.name"
-)
+_IN_CARE = "!has(oldSelf.status) || !has(oldSelf.status.stable) || self.spec.workloadRef == oldSelf.spec.workloadRef"
 _PAIR_IN_CARE = (
     "!has(oldSelf.status) || !has(oldSelf.status.stable)"
     " || (has(self.spec.counterpartRef) == has(oldSelf.spec.counterpartRef)"
@@ -135,7 +133,9 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _column("PHASE", ".status.phase", "Kruise's phase", wide=True),
         _column("MESSAGE", ".status.message", "What is waited for", wide=True),
     ]
-    definition = _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
+    definition = _definition(
+        resource, "Progressive delivery of a LeaderWorkerSet or a StatefulSet.", spec, status, columns, ["lwsro"]
+    )
     definition["spec"]["versions"][0]["subresources"]["scale"] = {
         "specReplicasPath": ".spec.replicas",
         "statusReplicasPath": ".status.replicas",
@@ -146,8 +146,8 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     _rule(
         root,
         _IN_CARE,
-        "spec.workloadRef.name cannot change while that LeaderWorkerSet is in care, it would stay held:"
-        " set spec.disabled to true first",
+        "spec.workloadRef cannot change while that workload is in care, it would stay held: set spec.disabled to true"
+        " first",
     )
     _rule(
         root,

@@ -54,6 +54,11 @@ class Keys:
         "Label on a workload that a release has made and that serves since: the name of the parked one that it stands"
         " for.",
     )
+    made = Key(
+        "{}/made-statefulset",
+        "Label on the pods of a StatefulSet that a release has made, and in its selector: the StatefulSet's name. It is"
+        " the only one by which they differ from pods of the user's.",
+    )
     leave_as_is = Key(
         "{}/leave-as-is",
         "The user's annotation on a Rollout that is deleted or disabled: both workloads stay as they are.",

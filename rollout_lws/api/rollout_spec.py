@@ -25,12 +25,12 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$", min
 
 
 class WorkloadRef(Model):
-    """The LeaderWorkerSet to release, in the Rollout's own namespace."""
+    """The workload to release, in the Rollout's own namespace."""
 
     api_version: Name
-    """Always leaderworkerset.x-k8s.io/v1."""
+    """Group and version: leaderworkerset.x-k8s.io/v1, or apps/v1 of a StatefulSet."""
     kind: Name
-    """Always LeaderWorkerSet."""
+    """LeaderWorkerSet or StatefulSet."""
     name: Name
     """Name of the LeaderWorkerSet. Frozen while that is in care; a disabled Rollout may name another."""
 
@@ -415,7 +415,7 @@ class RolloutSpec(Model):
     always: ClassVar[frozenset[str]] = frozenset({"workloadRef", "strategy"})
 
     workload_ref: WorkloadRef
-    """The LeaderWorkerSet to release."""
+    """The workload to release."""
     counterpart_ref: CounterpartRef | None = None
     """The second workload of a pair (capacity Pair). Requests go to one of the two; a version that is applied to the
     other one is released by moving them there.

@@ -58,7 +58,7 @@ class CapacityStrategy(Protocol):
     flag: str
     """Value of ``init --strategy``."""
     help: str
-    """One sentence: where new groups are created, and what happens to the old ones."""
+    """One sentence: where new groups are created, and what happens to the old ones; "{kind}" stands for the kind."""
     manifest: tuple[str, ...]
     """Manifest lines that select it, within ``spec.strategy``, indented by two spaces per level."""
     rolling_style: str

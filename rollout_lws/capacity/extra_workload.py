@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
 from rollout_lws.capacity.replica_math import largest_batch
 from rollout_lws.capacity.result import CapacityResult
+from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.targets.target import Target
 from rollout_lws.workload.canary import canary_body, canary_name
@@ -28,7 +29,7 @@ class ExtraWorkload(CapacityStrategy):
     name = "ExtraWorkload"
     title = "capacity ExtraWorkload"
     flag = "canary"
-    help = "New groups come in a second LeaderWorkerSet; the old ones stay until the promotion."
+    help = "New groups come in a second {kind}; the old ones stay until the promotion."
     manifest: tuple[str, ...] = ("canary:",)
     rolling_style = "Canary"
 
@@ -125,6 +126,16 @@ def still_ending(stable: Target, remains: Sequence[NamedObject]) -> tuple[str, .
     return tuple(sorted({index for member in members if (index := member.partition("-")[0]).isdigit()}, key=int))
 
 
+def _in_the_way(canary: Facts) -> tuple[Write, ...]:
+    """Deletions of the pods for which a controller that deletes one after the other would wait for ever."""
+    workload = canary.workload
+    if not workload.ordered or workload.observed_generation < workload.metadata.generation:
+        return ()
+    broken = (each.metadata for each in canary.leaders if not each.metadata.terminating and not each.is_ready)
+    reason = "it is not ready, and its controller would wait for that before it goes"
+    return tuple(Delete(PODS, each.namespace, each.name, each.uid, reason) for each in broken)
+
+
 def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
     """Removes the canary LWS: scales it to 0 groups, then deletes the object; done when it is gone."""
     if canary is None:
@@ -139,7 +150,8 @@ def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
         return CapacityResult(writes=(to_zero,), message=f"canary {meta.name} is going")
     standing = [leader for leader in canary.leaders if not leader.metadata.terminating]
     if standing and not meta.terminating:
-        return CapacityResult(message=f"waiting for {len(standing)} groups of canary {meta.name} to go")
+        told = f"waiting for {len(standing)} groups of canary {meta.name} to go"
+        return CapacityResult(writes=_in_the_way(canary), message=told)
     writes: list[Write] = []
     if release:
         reason = "nothing of the canary serves any more"

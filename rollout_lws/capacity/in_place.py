@@ -20,7 +20,7 @@ class InPlace(OneWorkload):
     name = "InPlace"
     title = "capacity InPlace"
     flag = "in-place"
-    help = "Groups of the LeaderWorkerSet itself become new, from the highest ordinal: no accelerator more."
+    help = "Groups of the {kind} itself become new, from the highest ordinal: no accelerator more."
     manifest = ("canary:", "  capacity: InPlace")
 
     surges = False

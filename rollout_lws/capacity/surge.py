@@ -18,7 +18,7 @@ class Surge(OneWorkload):
     name = "Surge"
     title = "capacity Surge"
     flag = "surge"
-    help = "New groups come in the LeaderWorkerSet itself, on top of its own; these stay until the promotion."
+    help = "New groups come in the {kind} itself, on top of its own; these stay until the promotion."
     manifest = ("canary:", "  capacity: Surge")
 
     surges = True

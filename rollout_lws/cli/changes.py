@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rollout_lws.cli.versions import ROLES, containers
+from rollout_lws.cli.versions import containers
+from rollout_lws.targets.table import format_of_members
 
 Object = dict[str, Any]
 #: Differences to print; further ones are counted.
@@ -13,7 +14,9 @@ _TOLD = 3
 
 
 def changed(before: Object, after: Object) -> str:
-    """``vllm-openai v0.18.1 -> v0.19.0 (leader, worker)``; versions are {leaderWorkerTemplate, networkConfig}."""
+    """``vllm-openai v0.18.1 -> v0.19.0 (leader, worker)``; versions are the members of a spec that have them. Pods of a
+    kind that has only one role are told without it.
+    """
     told: dict[str, list[str]] = {}
     for place, what in _differences(before, after):
         told.setdefault(what, []).append(place)
@@ -30,27 +33,31 @@ def _in_brackets(places: list[str]) -> str:
 def _differences(before: Object, after: Object) -> Iterator[tuple[str, str]]:
     """Pairs of a role (or "") and a difference in it."""
     old, new = (_by_role(version) for version in (before, after))
-    for role in ROLES:
+    kind = format_of_members(after)
+    names = {role: role if len(kind.roles) > 1 else "" for role, _ in kind.roles}
+    for role, named in names.items():
         was, now = old.get(role, {}), new.get(role, {})
         for name in [*now, *(name for name in was if name not in now)]:
-            yield from ((role, what) for what in _of_container(name, was.get(name), now.get(name)))
-    templates = [dict(version.get("leaderWorkerTemplate") or {}) for version in (before, after)]
-    for role in ROLES:
-        pods = [_without_containers(template.pop(f"{role}Template", None)) for template in templates]
+            yield from ((named, what) for what in _of_container(name, was.get(name), now.get(name)))
+    held = [dict(kind.held(version)) for version in (before, after)]
+    for role, member in kind.roles:
+        pods = [_without_containers(each.pop(member, None)) for each in held]
         for field in _fields(*pods):
-            yield role, f"pod {field}"
-    for field in _fields(*templates):
-        values = [template.get(field) for template in templates]
-        plain = all(isinstance(value, int | str) for value in values)
-        yield "", f"{field} {values[0]} -> {values[1]}" if plain else field
-    if (before.get("networkConfig") or {}) != (after.get("networkConfig") or {}):
-        yield "", "networkConfig"
+            yield names[role], f"pod {field}"
+    if kind.holder:
+        for field in _fields(*held):
+            values = [each.get(field) for each in held]
+            plain = all(isinstance(value, int | str) for value in values)
+            yield "", f"{field} {values[0]} -> {values[1]}" if plain else field
+    for member in kind.members:
+        is_told = member == kind.holder or member in dict(kind.roles).values()
+        if not is_told and (before.get(member) or {}) != (after.get(member) or {}):
+            yield "", member
 
 
 def _by_role(version: Object) -> dict[str, dict[str, Object]]:
     found: dict[str, dict[str, Object]] = {}
-    for place, each in containers(version):
-        role = place.split("/")[1].removesuffix("Template")
+    for role, each in containers(version):
         found.setdefault(role, {})[str(each.get("name"))] = each
     return found
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.released import RELEASED, WITH_WORKERS
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
     POD_DISRUPTION_BUDGETS,
     PODS,
     RESOURCE_QUOTAS,
@@ -37,7 +36,8 @@ _BESIDES = (
 
 
 def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Snapshot:
-    """Snapshot of the transport's namespace, with leader pods, and with all pods of the LWSs in ``workloads``.
+    """Snapshot of the transport's namespace, with the pods that take requests, and with all pods of the workloads in
+    ``workloads``.
 
     ApiError when a required kind cannot be listed; the snapshot records optional kinds that cannot.
     """
@@ -60,23 +60,18 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
 
 def _list(transport: Transport, resource: Resource, workloads: str, history: str) -> list[Object]:
     path = resource.path(transport.namespace)
+    selectors = [""]
     if resource is CONTROLLER_REVISIONS:
-        # Skip the many revisions that DaemonSets and other StatefulSets own.
-        return [
-            each
-            for label in (LWS_NAME, history)
-            for each in transport.get(path, labelSelector=label).get("items") or ()
-        ]
-    if resource is PODS:
-        found = transport.get(path, labelSelector=f"{LWS_WORKER_INDEX}=0").get("items") or []
-        if workloads:
+        # Skip the many revisions that DaemonSets own.
+        selectors = [*(each.records for each in RELEASED.values()), history]
+    elif resource is PODS:
+        selectors = [each.leaders for each in RELEASED.values()]
+        if workloads and WITH_WORKERS.leader is not None:
             # Worker pods show how long groups took to start up.
-            selector = f"{LWS_NAME} in ({workloads}),{LWS_WORKER_INDEX}!=0"
-            found += transport.get(path, labelSelector=selector).get("items") or []
-        return list(found)
-    # StatefulSets without an LWS do not matter here.
-    query = {"labelSelector": LWS_NAME} if resource is STATEFUL_SETS else {}
-    return list(transport.get(path, **query).get("items") or ())
+            key, value = WITH_WORKERS.leader
+            selectors.append(f"{WITH_WORKERS.workload} in ({workloads}),{key}!={value}")
+    queries = ({"labelSelector": each} if each else {} for each in selectors)
+    return [each for query in queries for each in transport.get(path, **query).get("items") or ()]
 
 
 def _workload_schema(transport: Transport) -> Object:

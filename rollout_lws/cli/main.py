@@ -50,7 +50,7 @@ COMMANDS = {
     "pause": Entry("actions.command", "pause", "Hold a release where it is."),
     "plan": Entry("plan.command", "plan", "Show what a release will do before anything is written."),
     "promote": Entry("actions.command", "promote", "Approve the step that waits, or all of them."),
-    "release-hold": Entry("actions.edits", "release_hold", "Let LeaderWorkerSet roll by itself."),
+    "release-hold": Entry("actions.edits", "release_hold", "Let the workload roll by itself."),
     "restart": Entry("actions.edits", "restart", "Release the same version once more."),
     "resume": Entry("actions.command", "resume", "Go on with a release that was paused."),
     "retry": Entry("actions.command", "retry", "Release the aborted version again."),

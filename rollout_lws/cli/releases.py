@@ -11,23 +11,24 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout, items, releasing
-from rollout_lws.cli.sides import have_turned, kept_version, named, roles_of, scales_roles, sides_of, standing_in
+from rollout_lws.cli.sides import (
+    have_turned,
+    kept_version,
+    named,
+    roles_of,
+    scales_roles,
+    sides_of,
+    standing_in,
+)
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.meta import Meta, Struct
-from rollout_lws.objects.resources import (
-    CONTROLLER_REVISIONS,
-    LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    PODS,
-    STATEFUL_SETS,
-    Resource,
-)
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, Resource
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
-from rollout_lws.targets.table import stored_version
+from rollout_lws.targets.table import released_type, stored_version
+from rollout_lws.targets.target import Target
 from rollout_lws.targets.version import Version, version_together
 from rollout_lws.workload.canary import name_of_canary
 from rollout_lws.workload.facts import Facts
@@ -129,15 +130,16 @@ class Release:
 def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:
     """The release of a Rollout as it is now; ``pods`` reads all pods, otherwise leaders only."""
     rollout = fetch_rollout(transport, rollouts, name)
-    names, namespace = workload_names(rollout), rollout["metadata"]["namespace"]
+    names, namespace, kind = workload_names(rollout), rollout["metadata"]["namespace"], target_of(rollout)
     try:
         before = fetch_before(transport, rollouts, rollout)
     except ApiError:
         # Show the release without the previous version rather than fail.
         before = None
-    workloads = [transport.find(LEADER_WORKER_SETS.path(namespace, each)) for each in names]
-    sets = items(transport, STATEFUL_SETS, labelSelector=of_workloads(names))
-    members = items(transport, PODS, labelSelector=of_workloads(names, leaders=not pods))
+    workloads = [transport.find(kind.resource.path(namespace, each)) for each in names]
+    made = sets_of(kind, names)
+    sets = items(transport, STATEFUL_SETS, labelSelector=made) if made is not None else []
+    members = items(transport, PODS, labelSelector=pods_of(kind, names, leaders=not pods))
     return replace(assemble(rollout, filter(None, workloads), sets, members), before=before)
 
 
@@ -149,10 +151,26 @@ def workload_names(rollout: Object) -> tuple[str, ...]:
     return (name, name_of_canary(name)) if sides is None else sides.every
 
 
-def of_workloads(names: Iterable[str], *, leaders: bool = False) -> str:
-    """The label selector for the StatefulSets and pods of these LWSs."""
-    selector = f"{LWS_NAME} in ({','.join(names)})"
-    return f"{selector},{LWS_WORKER_INDEX}=0" if leaders else selector
+def target_of(rollout: Object) -> type[Target]:
+    """The struct of the kind that a Rollout releases."""
+    return released_type((rollout.get("spec") or {}).get("workloadRef"))
+
+
+def sets_of(kind: type[Target], names: Iterable[str]) -> str | None:
+    """The label selector for the StatefulSets that workloads of these names have made; None if the kind makes none."""
+    labels = kind.labels
+    return f"{labels.stateful_sets} in ({','.join(names)})" if labels.stateful_sets is not None else None
+
+
+def pods_of(kind: type[Target], names: Iterable[str], *, leaders: bool = False) -> str:
+    """The label selector for the pods of these workloads; of a kind whose pods do not carry the name of theirs, for all
+    pods of the kind.
+    """
+    labels = kind.labels
+    if labels.workload is None:
+        return labels.leaders
+    selector = f"{labels.workload} in ({','.join(names)})"
+    return f"{selector},{labels.leaders}" if leaders else selector
 
 
 def fetch_before(transport: Transport, rollouts: Resource, rollout: Object) -> Version | None:
@@ -175,26 +193,27 @@ def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -
     return stored(items(transport, CONTROLLER_REVISIONS, labelSelector=selector), rollouts.group)
 
 
-def version_hash(lws: Object) -> str:
-    """Our hash of the version in an LWS's spec."""
-    return typed(lws, LeaderWorkerSet).version.template_hash
+def version_hash(workload: Object, kind: type[Target] = LeaderWorkerSet) -> str:
+    """Our hash of the version in the spec of a workload of this kind."""
+    return typed(workload, kind).version.template_hash
 
 
 def side_hash(rollout: Object, workload: Object, others: Mapping[str, Object]) -> str:
-    """Our hash of the version in an LWS's spec; of a pair with companions that which it has together with those of its
-    side, which are among ``others`` by name.
+    """Our hash of the version in a workload's spec; of a pair with companions that which it has together with those of
+    its side, which are among ``others`` by name.
     """
-    sides, name = sides_of(rollout), workload["metadata"]["name"]
+    sides, name, kind = sides_of(rollout), workload["metadata"]["name"], target_of(rollout)
     beside = (others.get(each) for each in (sides.members(name)[1:] if sides is not None else ()))
-    versions = [typed(each, LeaderWorkerSet).version if each is not None else None for each in beside]
-    return version_together(typed(workload, LeaderWorkerSet).version, versions).template_hash
+    versions = [typed(each, kind).version if each is not None else None for each in beside]
+    return version_together(typed(workload, kind).version, versions).template_hash
 
 
 def fetch_companions(transport: Transport, rollout: Object) -> dict[str, Object]:
     """The companions of both sides that exist, by name."""
     sides, namespace = sides_of(rollout), rollout["metadata"]["namespace"]
     names = sides.every[2:] if sides is not None else ()
-    found = ((name, transport.find(LEADER_WORKER_SETS.path(namespace, name))) for name in names)
+    resource = target_of(rollout).resource
+    found = ((name, transport.find(resource.path(namespace, name))) for name in names)
     return {name: lws for name, lws in found if lws is not None}
 
 
@@ -204,15 +223,13 @@ def assemble(
     """The release of ``rollout`` from its namespace's lists; objects of other LWSs are ignored."""
     return gathered(
         rollout,
-        [typed(each, LeaderWorkerSet) for each in workloads],
+        [typed(each, target_of(rollout)) for each in workloads],
         [typed(each, StatefulSet) for each in stateful_sets],
         [typed(each, Pod) for each in pods],
     )
 
 
-def gathered(
-    rollout: Object, workloads: Iterable[LeaderWorkerSet], sets: Iterable[StatefulSet], pods: Iterable[Pod]
-) -> Release:
+def gathered(rollout: Object, workloads: Iterable[Target], sets: Iterable[StatefulSet], pods: Iterable[Pod]) -> Release:
     """``assemble`` for objects that are already typed."""
     name, sides = workload_names(rollout)[0], sides_of(rollout)
     group = rollout["apiVersion"].partition("/")[0]
@@ -240,13 +257,13 @@ def typed(obj: Object, kind: type[_Kind]) -> _Kind:
     return msgspec.json.decode(msgspec.json.encode(obj), type=kind)
 
 
-def _facts(lws: LeaderWorkerSet, sets: list[StatefulSet], pods: list[Pod]) -> Facts:
+def _facts(lws: Target, sets: list[StatefulSet], pods: list[Pod]) -> Facts:
     name = lws.metadata.name
-    mine = tuple(each for each in sets if each.metadata.labels.get(LWS_NAME) == name)
+    mine = tuple(each for each in sets if each.workload == name)
     members = tuple(pod for pod in pods if pod.workload == name)
     return Facts(
         lws,
-        next((each for each in mine if each.metadata.name == name), None),
+        lws.leader_set or next((each for each in mine if each.metadata.name == name), None),
         tuple(pod for pod in members if pod.is_leader),
         tuple(each for each in mine if each.metadata.name != name),
         members if any(not pod.is_leader for pod in members) else (),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.sides import edited, scales_sides, shift_of, standing_in
+from rollout_lws.cli.sides import edited, released_kind, scales_sides, shift_of, standing_in
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, Resource
 
 if TYPE_CHECKING:
     from rollout_lws.capacity.base import CapacityStrategy
@@ -79,11 +79,12 @@ def fetch_workload(transport: Transport, rollout: Object) -> Object:
 
 
 def fetch_named(transport: Transport, rollout: Object, name: str) -> Object:
-    """The LWS of this name, to which a Rollout refers. UsageError when it does not exist."""
-    found = transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
+    """The workload of this name, to which a Rollout refers. UsageError when it does not exist."""
+    resource = released_kind(rollout)
+    found = transport.find(resource.path(rollout["metadata"]["namespace"], name))
     if found is None:
         raise UsageError(
-            f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {name!r},"
+            f"rollout/{rollout['metadata']['name']} refers to {resource.kind} {name!r},"
             " which does not exist: apply it first"
         )
     return found

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.objects.released import RELEASED
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+
 Object = dict[str, Any]
 #: Reasons of a verdict that the route does not say what it should.
 _OF_ROUTE = ("Routing", "RouteNotUsable", "RouteConflict")
@@ -16,13 +19,14 @@ class Sides:
     ``inactive``.
 
     ``known`` is whether the status says so; until then they are those of workloadRef and counterpartRef.
-    ``companions`` are the names of each companion, that of the active side first.
+    ``companions`` are the names of each companion, that of the active side first; ``kind`` is theirs in commands.
     """
 
     active: str
     inactive: str
     known: bool
     companions: tuple[tuple[str, str], ...] = ()
+    kind: str = "leaderworkerset"
 
     def role(self, name: str) -> str:
         """``active`` or ``inactive``; "" while that is not known."""
@@ -38,12 +42,28 @@ class Sides:
     def called(self, name: str) -> str:
         """A side in words: ``leaderworkerset/a``, with companions ``leaderworkerset/a with b and c``."""
         first, *others = self.members(name)
-        return f"leaderworkerset/{first}" + (f" with {' and '.join(others)}" if others else "")
+        return f"{self.kind}/{first}" + (f" with {' and '.join(others)}" if others else "")
 
     @property
     def every(self) -> tuple[str, ...]:
         """All workloads, those of the two sides first."""
         return (self.active, self.inactive, *(name for each in self.companions for name in each))
+
+
+def released_kind(rollout: Object) -> Resource:
+    """The kind of the workload that a Rollout releases; the first of all where it names one that cannot be released."""
+    ref = (rollout.get("spec") or {}).get("workloadRef") or {}
+    named = ref.get("apiVersion"), ref.get("kind")
+    return next((each for each in RELEASED if (each.api_version, each.kind) == named), LEADER_WORKER_SETS)
+
+
+def called(rollout: Object, name: str) -> str:
+    """A workload of the Rollout as commands name it: ``leaderworkerset/llama``, ``statefulset/llama``."""
+    return f"{_kind(rollout)}/{name}"
+
+
+def _kind(rollout: Object) -> str:
+    return released_kind(rollout).kind.lower()
 
 
 def sides_of(rollout: Object) -> Sides | None:
@@ -58,8 +78,9 @@ def sides_of(rollout: Object) -> Sides | None:
         (str(each.get("name")), str(each.get("counterpart"))) for each in rollout["spec"].get("companions") or ()
     )
     if active == other:
-        return Sides(other, first, known=True, companions=tuple((there, here) for here, there in companions))
-    return Sides(first, other, known=active == first, companions=tuple(companions))
+        turned = tuple((there, here) for here, there in companions)
+        return Sides(other, first, known=True, companions=turned, kind=_kind(rollout))
+    return Sides(first, other, known=active == first, companions=tuple(companions), kind=_kind(rollout))
 
 
 def standing_in(rollout: Object) -> str:
@@ -74,7 +95,7 @@ def standing_in(rollout: Object) -> str:
 def roles_of(rollout: Object) -> Sides | None:
     """The sides of a pair, or of a swap while the workload that a release has made serves; None of others."""
     made = standing_in(rollout)
-    return Sides(made, named(rollout), known=True) if made else sides_of(rollout)
+    return Sides(made, named(rollout), known=True, kind=_kind(rollout)) if made else sides_of(rollout)
 
 
 def swaps(rollout: Object) -> bool:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.errors import UsageError
+from rollout_lws.targets.table import format_of_members
 
 Object = dict[str, Any]
 Operations = list[dict[str, Any]]
-#: Fields of an LWS's spec that define its version.
-_MEMBERS = ("leaderWorkerTemplate", "networkConfig")
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 ROLES = ("leader", "worker")
 
@@ -84,14 +83,14 @@ def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | Non
         if not found:
             raise UsageError("no other version of the history was ever stable: name one with --to-revision")
     if found[0].template_hash == live:
-        raise UsageError(f"revision {found[0].number} is the version that the LeaderWorkerSet asks for already")
+        raise UsageError(f"revision {found[0].number} is the version that the workload asks for already")
     return found[0]
 
 
 def putting_back(lws: Object, members: Object) -> Operations:
     """JSON Patch that restores a stored version in ``lws``, provided that its spec is unchanged since it was read."""
     operations = _seen(lws)
-    for name in _MEMBERS:
+    for name in format_of_members(lws["spec"]).members:
         wanted = {key: value for key, value in (members.get(name) or {}).items() if key != "$patch"}
         if wanted:
             operations.append({"op": "add", "path": f"/spec/{name}", "value": wanted})
@@ -102,12 +101,12 @@ def putting_back(lws: Object, members: Object) -> Operations:
 
 def restarting(lws: Object, now: str) -> Operations:
     """JSON Patch that creates a new version of ``lws`` which differs only in its restart time."""
-    operations = _seen(lws)
+    operations, paths = _seen(lws), dict(format_of_members(lws["spec"]).paths)
     for role, template in templates(lws["spec"]):
         meta = template.get("metadata") or {}
         annotations = {**(meta.get("annotations") or {}), _RESTARTED: now}
         value = {**meta, "annotations": annotations}
-        operations.append({"op": "add", "path": f"/spec/leaderWorkerTemplate/{role}Template/metadata", "value": value})
+        operations.append({"op": "add", "path": f"/spec/{'/'.join(paths[role])}/metadata", "value": value})
     return operations
 
 
@@ -125,43 +124,44 @@ def setting_images(lws: Object, images: Mapping[str, str], role: str) -> tuple[O
     containers, and a description of the changes. UsageError for an unknown container.
     """
     operations, told, found = _seen(lws), [], set()
-    for place, each in containers(lws["spec"]):
+    for of_role, place, each in placed_containers(lws["spec"]):
         name = str(each.get("name"))
         wanted = images.get(name) or (images.get("*") if "/containers/" in place else None)
-        if wanted is None or role not in ("all", _role_of(place)):
+        if wanted is None or role not in ("all", of_role):
             continue
         found.add(name if name in images else "*")
         if each.get("image") != wanted:
             operations.append({"op": "add", "path": f"/spec/{place}/image", "value": wanted})
-            told.append(f"{_role_of(place)} {name}: {each.get('image')} -> {wanted}")
+            told.append(f"{of_role} {name}: {each.get('image')} -> {wanted}")
     missing = sorted(set(images) - found)
     if missing:
         of = "" if role == "all" else f" of the {role}"
-        known = sorted(
-            {str(each.get("name")) for place, each in containers(lws["spec"]) if role in ("all", _role_of(place))}
-        )
+        known = sorted({str(each.get("name")) for whose, each in containers(lws["spec"]) if role in ("all", whose)})
         raise UsageError(f"there is no container {missing[0]!r}{of} (known: {', '.join(known) or 'none'})")
     return operations, told
 
 
 def templates(spec: Object) -> Iterator[tuple[str, Object]]:
-    """Role and pod template for each that the LWS has; without a leaderTemplate, LWS uses the worker's for leaders."""
-    found = spec.get("leaderWorkerTemplate") or {}
-    for role in ROLES:
-        if found.get(f"{role}Template"):
-            yield role, found[f"{role}Template"]
+    """Role and pod template for each that the spec has; without a leaderTemplate, LWS uses the worker's for leaders."""
+    kind = format_of_members(spec)
+    found = kind.held(spec)
+    for role, member in kind.roles:
+        if found.get(member):
+            yield role, found[member]
 
 
 def containers(spec: Object) -> Iterator[tuple[str, Object]]:
-    """Each container, init containers included, with its JSON Pointer below the spec (no leading slash)."""
+    """Each container, init containers included, with the role of its pods."""
+    return ((role, each) for role, _, each in placed_containers(spec))
+
+
+def placed_containers(spec: Object) -> Iterator[tuple[str, str, Object]]:
+    """The same, with its JSON Pointer below the spec (no leading slash) before the container."""
+    paths = dict(format_of_members(spec).paths)
     for role, template in templates(spec):
         for kind in ("containers", "initContainers"):
             for at, each in enumerate((template.get("spec") or {}).get(kind) or ()):
-                yield f"leaderWorkerTemplate/{role}Template/spec/{kind}/{at}", each
-
-
-def _role_of(place: str) -> str:
-    return place.split("/")[1].removesuffix("Template")
+                yield role, f"{'/'.join(paths[role])}/spec/{kind}/{at}", each
 
 
 def _seen(lws: Object) -> Operations:

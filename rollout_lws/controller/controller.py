@@ -179,7 +179,8 @@ class Controller:
         """Missing permissions that no Rollout's status can report: lines like those of ``missing``."""
         if not self.ready:
             return ""
-        blind = [f"{each.resource}: {each.trouble}\n" for each in self._informers if each.denied]
+        # Several informers follow one resource.
+        blind = dict.fromkeys(f"{each.resource}: {each.trouble}\n" for each in self._informers if each.denied)
         mute = [
             f"{permission.what}: {message}: {allow(permission.verb, permission.what)}\n"
             for permission, message in self._client.denials.current

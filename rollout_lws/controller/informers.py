@@ -1,8 +1,7 @@
 """The watched kinds, and the mapping from each change to the Rollouts to reconcile.
 
-Names of workloads are the key: a pod, StatefulSet, revision or Service carries the name of its workload in a label. A
-workload is named by Rollouts, or has the name that the canary of a named one would have. So one rule turns any change
-into keys.
+Names of workloads are the key: a pod, StatefulSet, revision or Service says to which workload it belongs. A workload is
+named by Rollouts, or has the name that the canary of a named one would have. So one rule turns any change into keys.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.meta import Meta
-from rollout_lws.objects.released import RELEASED, workload_among
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     PODS,
@@ -47,7 +46,15 @@ class _Object(Protocol):
     def metadata(self) -> Meta: ...
 
 
+class _Belonging(_Object, Protocol):
+    @property
+    def workload(self) -> str:
+        """The name of the workload that it belongs to; "" for none."""
+        ...
+
+
 _T = TypeVar("_T", bound=_Object)
+_B = TypeVar("_B", bound=_Belonging)
 
 
 def place(namespace: str, name: str) -> str:
@@ -55,29 +62,28 @@ def place(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-def _labelled(each: _Object) -> Iterable[str]:
-    name = workload_among(each.metadata.labels)
-    return (place(each.metadata.namespace, name),) if name else ()
+def _belongs(each: _Belonging) -> Iterable[str]:
+    return (place(each.metadata.namespace, each.workload),) if each.workload else ()
 
 
-class Labelled(Generic[_T]):
-    """Objects that are labelled with the name of a workload: one informer for each kind of workload."""
+class Belonging(Generic[_B]):
+    """Objects that belong to workloads: one informer for each kind of workload."""
 
-    def __init__(self, informers: Iterable[Informer[_T]]) -> None:
+    def __init__(self, informers: Iterable[Informer[_B]]) -> None:
         self.informers = tuple(informers)
 
-    def get(self, namespace: str, name: str) -> _T | None:
+    def get(self, namespace: str, name: str) -> _B | None:
         """The object of this name, None when there is none."""
         return next((found for each in self.informers if (found := each.get(namespace, name)) is not None), None)
 
-    def of(self, workload: str) -> Iterator[_T]:
+    def of(self, workload: str) -> Iterator[_B]:
         """Those of the workload, or workloads, at this place."""
         return (found for each in self.informers for found in each.by_index(OF_LWS, workload))
 
-    def all(self, namespace: str) -> Iterator[_T]:
+    def all(self, namespace: str) -> Iterator[_B]:
         return (found for each in self.informers for found in each.all(namespace))
 
-    def on_change(self, listener: Callable[[_T | None, _T | None], None]) -> None:
+    def on_change(self, listener: Callable[[_B | None, _B | None], None]) -> None:
         """Has ``listener`` called with each object before and after a change, as ``Informer`` does."""
         for each in self.informers:
             each.on_change(listener)
@@ -107,24 +113,27 @@ class Informers:
         )
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: dict[Resource, Informer[Target]] = {
-            kind: informer(kind, decode, canary=_place_of_canary) for kind, decode in TRIMMED.workloads.items()
+            kind: informer(kind, decode, RELEASED[kind].workloads, canary=_place_of_canary)
+            for kind, decode in TRIMMED.workloads.items()
         }
         kinds = RELEASED.values()
-        self.leaders: Labelled[Pod] = Labelled(
-            informer(PODS, TRIMMED.leader, each.leaders, lws=_labelled) for each in kinds
+        self.leaders: Belonging[Pod] = Belonging(
+            informer(PODS, TRIMMED.leader, each.leaders, lws=_belongs) for each in kinds
         )
-        self.stateful_sets: Labelled[StatefulSet] = Labelled(
-            informer(STATEFUL_SETS, TRIMMED.stateful_set, each.workload, lws=_labelled) for each in kinds
+        self.stateful_sets: Belonging[StatefulSet] = Belonging(
+            informer(STATEFUL_SETS, TRIMMED.stateful_set, each.stateful_sets, lws=_belongs)
+            for each in kinds
+            if each.stateful_sets is not None
         )
-        self.revisions: Labelled[ControllerRevision] = Labelled(
-            informer(CONTROLLER_REVISIONS, TRIMMED.revision, each.workload, lws=_labelled) for each in kinds
+        self.revisions: Belonging[ControllerRevision] = Belonging(
+            informer(CONTROLLER_REVISIONS, TRIMMED.revision, each.records, lws=_belongs) for each in kinds
         )
         self.history: Informer[ControllerRevision] = informer(
             CONTROLLER_REVISIONS, TRIMMED.history, keys.history, owner=_owners
         )
         # All Services: those that select a new version's leaders must be known, and no selector can query selectors.
         self.services: Informer[StoredObject] = informer(
-            SERVICES, stored_object, lws=_labelled, owner=_owners, marked=self._noted
+            SERVICES, stored_object, lws=_belongs, owner=_owners, marked=self._noted
         )
         self.rollouts.on_change(self._rollout_changed)
         self.batch_releases.on_change(self._same_name)
@@ -159,11 +168,11 @@ class Informers:
             if informer.resource == resource:
                 informer.absorb(answer)
 
-    def belonging_changed(self, before: _Object | None, after: _Object | None) -> None:
-        """Wake the Rollouts of the LWS in an object's name label, before and after the change."""
+    def belonging_changed(self, before: _Belonging | None, after: _Belonging | None) -> None:
+        """Wake the Rollouts of the workload that an object belongs to, before and after the change."""
         for each in (before, after):
-            if each is not None and (lws := workload_among(each.metadata.labels)):
-                self._wake_rollouts_around(each.metadata.namespace, lws)
+            if each is not None and each.workload:
+                self._wake_rollouts_around(each.metadata.namespace, each.workload)
 
     def routing_changed(self, before: _Object | None, after: _Object | None) -> None:
         """Wake the namespace's Rollouts that route requests, or release a version that a route or Service may reach."""

@@ -36,7 +36,7 @@ def claims_that_stay(
     ``version``; it is scaled to 0, or ``deleted``.
     """
     by_scaling = (capacity.surges or capacity.swaps) and not deleted
-    stay = kept(version, by_scaling=by_scaling)
+    stay = kept(workload, version, by_scaling=by_scaling)
     if not extra or not stay:
         return None
     owner = workload.metadata.name if by_scaling or deleted else canary_name(workload)

@@ -109,10 +109,13 @@ class _Course:
     def allowed(self) -> int:
         return max(1, self.given.unavailable)
 
-    @property
-    def unit(self) -> float:
-        """Seconds until a created group counts as ready."""
-        return self.given.load_seconds + self.given.min_ready_seconds
+    def _rounds(self, groups: int, batch: int) -> int:
+        """Consecutive startups of so many groups in batches of this size."""
+        return sum(self.given.rounds(each) for each in _batches(groups, batch))
+
+    def _loading(self, groups: int, batch: int) -> float:
+        """Seconds that they take."""
+        return sum(self.given.loading(each) for each in _batches(groups, batch))
 
     @property
     def routing(self) -> TrafficRouting | None:
@@ -137,14 +140,16 @@ class _Course:
         made, stable = new - before.new, self.replicas - new + self.strategy.extra(new)
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
-        if made and self.strategy.takes_places:
-            rounds = windows = -(-made // self._batch_size)
-            loading = [self._while_loading(before, made, each, weight) for each in range(rounds)]
+        batch = self._batch_size if self.strategy.takes_places else made
+        rounds = self._rounds(made, batch)
+        if self.strategy.takes_places:
+            windows = len(_batches(made, batch))
+            loading = [self._while_loading(before, made, each, weight) for each in range(windows)]
         else:
-            rounds, windows, loading = min(made, 1), min(made, 1) if self.strategy.surges else 0, []
+            windows, loading = min(made, 1) if self.strategy.surges else 0, []
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
-        loaded = rounds * self.unit + self._share_between(rounds, rest.share)
+        loaded = self._loading(made, batch) + self._share_between(windows, rest.share)
         # Gates are measured while a step pauses.
         measured = least_seconds(self.plan, index, float(rest.share), self.given.rate)
         seconds = loaded + self._first_share(rest.share, loaded) + max(0 if promotes else pause or 0, measured)
@@ -170,9 +175,9 @@ class _Course:
         )
         return row, replace(self, now=rest, clock=self.clock + seconds)
 
-    def _share_between(self, rounds: int, share: Fraction) -> float:
+    def _share_between(self, batches: int, share: Fraction) -> float:
         """Seconds that the second batch of a step in place waits until the groups of the first receive requests."""
-        if not (self.strategy.takes_places and rounds > 1 and self.routing and share) or self.now.share > 0:
+        if not (self.strategy.takes_places and batches > 1 and self.routing and share) or self.now.share > 0:
             return 0
         return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
 
@@ -202,7 +207,7 @@ class _Course:
 
     def _back(self, groups: int, share: Fraction) -> float:
         """Seconds until so many updated groups are rolled back and ready."""
-        return sum(waited + self.unit for _, waited, _ in self._batches_back(groups, share))
+        return sum(waited + self.given.loading(batch) for batch, waited, _ in self._batches_back(groups, share))
 
     def _back_disrupted(self, new: int, share: Fraction) -> int:
         """Groups of the new version that a rollback deletes while they receive requests."""
@@ -223,9 +228,9 @@ class _Course:
         """Groups beyond R that receive requests until the promotion deletes them."""
         return self.strategy.extra(new) if self.strategy.surges or self._reached_past_routes else 0
 
-    def _rounds_back(self, groups: int) -> int:
-        """Consecutive startups until so many updated groups are rolled back."""
-        return -(-groups // (self._batch_size if self.strategy.takes_places else self.allowed))
+    def _loading_back(self, groups: int) -> float:
+        """Seconds until so many updated groups are rolled back after a promotion."""
+        return self._loading(groups, self._batch_size if self.strategy.takes_places else self.allowed)
 
     def _first_share(self, share: Fraction, loaded: float) -> float:
         """Seconds that the new version's first weight waits, ``loaded`` seconds from now: routers learn of its first
@@ -238,7 +243,7 @@ class _Course:
     def _promotion(self) -> Row:
         before = self.now
         grown = self.replicas - before.new if self.strategy.full_set else 0
-        new, waited = before.new + grown, min(grown, 1) * self.unit
+        new, waited = before.new + grown, self.given.loading(grown)
         # A canary with enough groups takes all requests, so that the stable LWS can be updated in one batch.
         takes_over = self.routing is not None and not self.strategy.one_workload and new >= self.replicas
         emptied = takes_over and not self.given.unlisted
@@ -252,7 +257,7 @@ class _Course:
             weight = weight_of_step(self.plan, len(self.plan.steps), self.replicas)
             weight = 100 if takes_over else weight_in_promotion(weight, new, self.replicas, batch_size)
             down = self._shared(new, staying, weight)
-        rounds = -(-renewed // batch_size)
+        renewing = self._loading(renewed, batch_size)
         end = _alone(self.replicas)
         return Row(
             step=None,
@@ -263,14 +268,14 @@ class _Course:
             load_new=down.load_new,
             load_stable=down.load_stable,
             peak_load=max(each.peak for each in (before, down, end)),
-            windows=rounds,
-            rounds=rounds + min(grown, 1),
+            windows=len(_batches(renewed, batch_size)),
+            rounds=self._rounds(renewed, batch_size) + self.given.rounds(grown),
             loads=renewed + grown,
             disrupted=0 if emptied else renewed + self._ending(new),
-            seconds=waited + self._around(down.share, rounds, takes_over, waited) + rounds * self.unit,
+            seconds=waited + self._around(down.share, renewing, takes_over, waited) + renewing,
             approval=False,
             back_loads=self.replicas,
-            back_seconds=(1 if emptied else self._rounds_back(self.replicas)) * self.unit,
+            back_seconds=self.given.loading(self.replicas) if emptied else self._loading_back(self.replicas),
             back_disrupted=0 if emptied else self.replicas + self._ending(new),
         )
 
@@ -279,7 +284,7 @@ class _Course:
         left = self.replicas - new + self.strategy.extra(new)
         return left, left if emptied else min(left, self.strategy.batch_size(self.allowed, new, self.replicas))
 
-    def _around(self, share: Fraction, rounds: int, takes_over: bool, waited: float) -> float:
+    def _around(self, share: Fraction, renewing: float, takes_over: bool, waited: float) -> float:
         """Seconds of a promotion in which routers learn of changes and running requests drain."""
         if self.routing is None:
             return 0
@@ -291,8 +296,13 @@ class _Course:
         first, given = self._first_share(share, waited), self.given
         if not takes_over:
             return first + grace + drain
-        heard = max(0, grace + given.load_seconds - rounds * self.unit)
+        heard = max(0, grace + given.load_seconds - renewing)
         return first + grace + drain + heard + grace + drain
+
+
+def _batches(groups: int, size: int) -> list[int]:
+    """So many groups in batches of at most this size."""
+    return [min(size, groups - done) for done in range(0, groups, max(1, size))]
 
 
 def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:

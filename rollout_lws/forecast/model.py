@@ -5,20 +5,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class Order:
+    """Of a workload that makes each group only when all before it are ready: for ``seconds`` they have to be."""
+
+    seconds: float = 0
+
+
+def order_of(workload: Target) -> Order | None:
+    """The order in which it makes groups; None if it makes all of them together."""
+    return Order(workload.min_ready_seconds) if workload.ordered else None
+
+
+class _Loading:
+    """A workload whose groups load: ``order`` is that in which it makes them, None for all together."""
+
+    __slots__ = ()
+    load_seconds: float
+    order: Order | None
+
+    def rounds(self, groups: int) -> int:
+        """Consecutive startups of so many groups that are asked for together."""
+        return min(groups, 1) if self.order is None else groups
+
+    def created(self, groups: int) -> float:
+        """Seconds until the last of so many groups that are asked for together is created."""
+        return (groups - 1) * (self.load_seconds + self.order.seconds) if self.order is not None and groups else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Companion(_Loading):
     """The input for a companion of a pair: the groups that it has at full size, and the seconds until one of them is
     ready.
     """
 
     replicas: int
     load_seconds: float = 0
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Given(_Loading):
     """The input of a forecast besides the plan: the LWS's ``replicas``; the user's maxUnavailable in groups, as LWS
     resolves it (maxSurge does not count: the hold has none); and the seconds until a group is ready and for which it
     then must be (minReadySeconds). ``rate`` is the number of requests a second that both versions get, 0 if unknown.
@@ -48,6 +78,16 @@ class Given:
     companions: tuple[Companion, ...] = ()
     swapped: bool = False
     kept: int = 0
+    order: Order | None = None
+
+    def loading(self, groups: int) -> float:
+        """Seconds until so many groups that are asked for together count as ready; 0 for none."""
+        return self.created(groups) + self.ready_after if groups else 0.0
+
+    @property
+    def ready_after(self) -> float:
+        """Seconds from when a group is created until it counts as ready."""
+        return self.load_seconds + self.min_ready_seconds
 
     @property
     def serving(self) -> int:

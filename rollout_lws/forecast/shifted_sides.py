@@ -42,6 +42,8 @@ class _Batch:
     count: int
     until: float
     after: int
+    made: float = 0.0
+    """When groups that load are created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,28 @@ class _Workload(Side):
         """The lowest ordinals are ready, whatever ``groups`` would say of each."""
         return min(number, self.loaded)
 
+    def created(self, clock: float) -> int:
+        """Groups that have been created by this second."""
+        return self.asked - sum(each.count for each in self.loading if each.made > clock)
+
     @property
     def ends(self) -> Iterator[float]:
-        return (each.until for each in (*self.loading, *self.draining))
+        every = (*self.loading, *self.draining)
+        return (moment for each in every for moment in (each.made, each.until))
 
-    def loads(self, count: int, until: float, after: int) -> _Workload:
-        return replace(self, asked=self.asked + count, loading=(*self.loading, _Batch(count, until, after)))
+    def loads(self, count: int, clock: float, after: int, given: Given, *, counts: bool = True) -> _Workload:
+        """So many more groups are asked for at this second; ``counts``: they are ready when they count as such."""
+        ready = given.ready_after if counts else given.load_seconds
+        if given.order is None:
+            loading = (*self.loading, _Batch(count, clock + ready, after, clock))
+            return replace(self, asked=self.asked + count, loading=loading)
+        # Each is created when the one before is ready, also those that were asked for before.
+        unit = given.load_seconds + given.order.seconds
+        begun = max((clock, *(each.made + unit for each in self.loading)))
+        before = max((after, *(each.after + 1 for each in self.loading)))
+        made = ((begun + at * unit, before + at) for at in range(count))
+        loading = (*self.loading, *(_Batch(1, each + ready, rounds, each) for each, rounds in made))
+        return replace(self, asked=self.asked + count, loading=loading)
 
     def drains(self, number: int, until: float, after: int) -> _Workload:
         """The groups from ``number`` on lose their requests, if they still have them."""
@@ -117,7 +135,7 @@ class _Moment:
 
     @property
     def standing(self) -> tuple[int, int]:
-        return self.stable.asked, self.new.asked
+        return self.stable.created(self.clock), self.new.created(self.clock)
 
     def load_new(self, replicas: int) -> float | None:
         return self.percent * replicas / (100 * self.new.serving) if self.new.serving else None
@@ -303,9 +321,10 @@ class _Course:
         made = numbers.new - now.new.asked
         if made <= 0:
             return now
-        loaded = now.clock + self.given.load_seconds
-        new = now.new.loads(made, loaded + self.given.min_ready_seconds, max(aim.after, now.freed))
-        return replace(now, new=new, made=now.clock, first=loaded if now.first is None else now.first).at(now.clock)
+        new = now.new.loads(made, now.clock, max(aim.after, now.freed), self.given)
+        last = max((now.clock, *(each.made for each in new.loading)))
+        first = now.clock + self.given.load_seconds if now.first is None else now.first
+        return replace(now, new=new, made=last, first=first).at(now.clock)
 
     def _numbers(self, stable: _Workload, new: _Workload, *, stable_to: int, new_to: int) -> Shift:
         return shift(self.margin, self.replicas, stable, new, stable_to=stable_to, new_to=new_to)
@@ -338,7 +357,7 @@ class _Course:
                 # All of them go together, also those that have lost their requests before.
                 new = _Workload(0 if emptied <= clock else new.asked)
             if numbers.stable > stable.asked:
-                stable = stable.loads(numbers.stable - stable.asked, clock + self.given.load_seconds, 0)
+                stable = stable.loads(numbers.stable - stable.asked, clock, 0, self.given, counts=False)
             stable, new = stable.at(clock), new.at(clock)
             if (stable, new, percent) == before:
                 ends = (*stable.ends, *new.ends, emptied, moved + self._patience[0])

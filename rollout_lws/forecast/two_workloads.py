@@ -154,7 +154,9 @@ class _Course:
         loads = own + sum(each.loads for each in companions)
         # All requests wait for no further group once they have moved.
         loaded = self._slowest(own, companions) if before.percent < 100 else 0.0
-        made = self.clock if loads else self.made
+        pairs = [*zip(given.companions, companions, strict=True)]
+        created = max(given.created(own), *(each.created(there.loads) for each, there in pairs), 0.0)
+        made = self.clock + created if loads else self.made
         # Routers hear of the first group of each before they hear of the first share; in a pair also that the last one
         # was created.
         first = max(given.load_seconds, *(each.load_seconds for each in given.companions), 0.0)
@@ -171,7 +173,7 @@ class _Course:
             load_stable=after.load_stable,
             peak_load=max(before.peak, after.peak),
             windows=0,
-            rounds=min(loads, 1),
+            rounds=max(given.rounds(own), *(each.rounds(there.loads) for each, there in pairs), 0),
             loads=loads,
             disrupted=self._disrupted if index is None else 0,
             seconds=seconds,
@@ -205,6 +207,6 @@ class _Course:
     def _slowest(self, own: int, companions: tuple[Accompanying, ...]) -> float:
         """Seconds until the groups that a row makes count as ready: ``own`` ones, and those of companions."""
         pairs = zip(self.given.companions, companions, strict=True)
-        loading = [each.load_seconds for each, there in pairs if there.loads]
-        loading += [self.given.load_seconds] if own else []
+        loading = [each.created(there.loads) + each.load_seconds for each, there in pairs if there.loads]
+        loading += [self.given.created(own) + self.given.load_seconds] if own else []
         return max(loading) + self.given.min_ready_seconds if loading else 0.0

@@ -21,6 +21,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.status import deleted_uid, of_error_event
 from rollout_lws.kube.store import Change, Store, T
 from rollout_lws.objects.codec import nesting
+from rollout_lws.objects.meta import selects
 from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 
@@ -57,11 +58,11 @@ class _Bookmark(msgspec.Struct):
 class Informer(Generic[T]):
     """Follows the objects of ``resource`` in ``namespace`` ("" for all) that the selectors match.
 
-    Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from
-    one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why the informer
-    has no data at present and what to do, "" while all is well; ``unserved`` is True when the cause is that the kind,
-    and so any object of it, does not exist. ``denied`` is True when the cause is that listing or watching is forbidden:
-    the cache is then as old as the last list, which each attempt makes again.
+    Label selectors are ``key`` (exists), ``!key`` or ``key=value``, joined by commas. ``decode`` makes the partial
+    object from one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why
+    the informer has no data at present and what to do, "" while all is well; ``unserved`` is True when the cause is
+    that the kind, and so any object of it, does not exist. ``denied`` is True when the cause is that listing or
+    watching is forbidden: the cache is then as old as the last list, which each attempt makes again.
     """
 
     def __init__(
@@ -158,13 +159,7 @@ class Informer(Generic[T]):
     def _reaches(self, obj: T) -> bool:
         if self._namespace not in ("", obj.metadata.namespace) or "fieldSelector" in self._selectors:
             return False
-        wanted = self._selectors.get("labelSelector", "")
-        labels = obj.metadata.labels
-        for term in wanted.split(",") if wanted else ():
-            key, _, value = term.partition("=")
-            if key not in labels or (value and labels[key] != value):
-                return False
-        return True
+        return selects(self._selectors.get("labelSelector", ""), obj.metadata.labels)
 
     # List and watch
 

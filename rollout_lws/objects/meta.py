@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -77,3 +78,17 @@ class Condition(Struct, frozen=True):
     message: str = ""
     observed_generation: int = 0
     last_transition_time: datetime | None = None
+
+
+def selects(selector: str, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector of the terms ``key`` (exists), ``!key`` and ``key=value``, joined by commas, matches
+    these labels; "" matches all.
+    """
+    return all(_meets(term, labels) for term in selector.split(",") if term)
+
+
+def _meets(term: str, labels: Mapping[str, str]) -> bool:
+    if term.startswith("!"):
+        return term[1:] not in labels
+    key, equals, value = term.partition("=")
+    return labels.get(key) == value if equals else key in labels

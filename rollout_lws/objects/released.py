@@ -12,16 +12,28 @@ from rollout_lws.objects.resources import (
     LWS_PREFIX,
     LWS_REVISION,
     LWS_WORKER_INDEX,
+    STATEFUL_SETS,
     Resource,
 )
+
+#: What the StatefulSet controller gives to each pod: its name, its ordinal, and the ControllerRevision of its version,
+#: whose name begins with the StatefulSet's.
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+POD_REVISION = "controller-revision-hash"
+#: Label of the ControllerRevisions that it makes.
+RECORD_HASH = "controller.kubernetes.io/hash"
 
 
 @dataclass(frozen=True, slots=True)
 class PodLabels:
-    """Names of the labels that the pods of a kind carry, and the ControllerRevisions of their versions."""
+    """Names of the labels that the pods of a kind carry, and the ControllerRevisions of their versions.
 
-    workload: str
-    """Has the workload's name."""
+    The last four fields select objects, with label selectors as the API server reads them.
+    """
+
+    workload: str | None
+    """Has the workload's name; None for a kind whose pods have only their own."""
     revision: str
     """Has the version's revision, which the workload's controller has given it."""
     index: str
@@ -34,18 +46,35 @@ class PodLabels:
     """On a ControllerRevision: has the version's revision; "" if the revision is the ControllerRevision's name."""
     prefixes: tuple[str, ...]
     """Of names of labels that controllers add: no template has them."""
+    workloads: str
+    """The objects of the kind that can be released."""
+    leaders: str
+    """The pods that take requests, of all workloads of the kind."""
+    records: str
+    """The ControllerRevisions of all workloads of the kind."""
+    stateful_sets: str | None
+    """The StatefulSets that workloads of the kind have made; None for a kind whose objects make pods themselves."""
 
     @property
-    def leaders(self) -> str:
-        """Label selector of the pods that take requests, of all workloads of the kind."""
-        return self.workload if self.leader is None else "=".join(self.leader)
+    def mark(self) -> str:
+        """A label by which every pod of the kind can be told, and from which its workload's name follows."""
+        return self.workload if self.workload is not None else POD_NAME
+
+    def workload_of(self, labels: Mapping[str, str]) -> str:
+        """The name of the workload that a pod with these labels belongs to; "" if none has it."""
+        value = labels.get(self.mark) or ""
+        return value if self.workload is not None else value.rpartition("-")[0]
 
     def marks_leader(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod of the kind with these labels takes requests."""
         return self.leader is None or labels.get(self.leader[0]) == self.leader[1]
 
 
-#: What the workloads of each kind give to their pods.
+_PREFIXES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/")
+#: Those of other controllers: a LeaderWorkerSet gives its label to all that it makes.
+_NOT_OF_LWS = f"!{LWS_NAME}"
+#: What the workloads of each kind give to their pods. The pods of a LeaderWorkerSet are those of StatefulSets, too:
+#: they are told by the first that fits.
 RELEASED: Mapping[Resource, PodLabels] = {
     LEADER_WORKER_SETS: PodLabels(
         workload=LWS_NAME,
@@ -53,7 +82,23 @@ RELEASED: Mapping[Resource, PodLabels] = {
         index=LWS_GROUP_INDEX,
         leader=(LWS_WORKER_INDEX, "0"),
         record=LWS_REVISION,
-        prefixes=(LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/"),
+        prefixes=_PREFIXES,
+        workloads="",
+        leaders=f"{LWS_WORKER_INDEX}=0",
+        records=LWS_NAME,
+        stateful_sets=LWS_NAME,
+    ),
+    STATEFUL_SETS: PodLabels(
+        workload=None,
+        revision=POD_REVISION,
+        index=POD_INDEX,
+        leader=None,
+        record="",
+        prefixes=(*_PREFIXES, POD_REVISION),
+        workloads=_NOT_OF_LWS,
+        leaders=f"{POD_NAME},{_NOT_OF_LWS}",
+        records=f"{RECORD_HASH},{_NOT_OF_LWS}",
+        stateful_sets=None,
     ),
 }
 #: Of the kind whose groups have pods besides their leaders.
@@ -61,15 +106,17 @@ WITH_WORKERS = RELEASED[LEADER_WORKER_SETS]
 
 
 def labels_among(labels: Mapping[str, str | None]) -> PodLabels | None:
-    """The names for the kind whose workload label is among ``labels``, of an object or a selector; None without one."""
+    """The names for the kind whose pods carry these labels; None for pods of another kind. An object of LeaderWorkerSet
+    is told as well: it carries its workload's name.
+    """
     # A plain loop, since each rule asks for each pod.
     for each in RELEASED.values():
-        if each.workload in labels:
+        if each.mark in labels:
             return each
     return None
 
 
-def workload_among(labels: Mapping[str, str | None]) -> str:
-    """The name of the workload among ``labels``; "" without one."""
+def workload_among(labels: Mapping[str, str]) -> str:
+    """The name of the workload that a pod with these labels belongs to; "" for pods of another kind."""
     names = labels_among(labels)
-    return (names is not None and labels.get(names.workload)) or ""
+    return names.workload_of(labels) if names is not None else ""

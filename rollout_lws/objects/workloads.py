@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from rollout_lws.objects.meta import Condition, Meta, Struct
-from rollout_lws.objects.released import labels_among, workload_among
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.released import RELEASED, PodLabels, labels_among, workload_among
+from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 
 #: Label of an EndpointSlice: the name of its Service.
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -49,9 +49,16 @@ class StatefulSet(Struct, frozen=True):
     status: StatefulSetStatus = StatefulSetStatus()
 
     @property
+    def workload(self) -> str:
+        """The name of the released workload that has made it; "" if none has."""
+        return workload_among(self.metadata.labels)
+
+    @property
     def revision(self) -> str:
-        """The revision of the released workload with which this StatefulSet was last applied."""
-        return _revision(self.metadata)
+        """The revision of the released workload with which this StatefulSet was last applied; its own newest one if it
+        is released itself.
+        """
+        return _revision(self.metadata) if self.workload else self.status.update_revision
 
 
 class ContainerStateWaiting(Struct, frozen=True):
@@ -158,8 +165,8 @@ class Pod(Struct, frozen=True):
 
 
 class ControllerRevision(Struct, frozen=True):
-    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}, or that
-    compressed.
+    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}} of a
+    LeaderWorkerSet, {"spec": {"template": …}} of a StatefulSet, or that compressed.
     """
 
     metadata: Meta
@@ -169,10 +176,28 @@ class ControllerRevision(Struct, frozen=True):
     @property
     def revision_hash(self) -> str:
         """The revision that the workload's controller gave the version; "" on records of another controller."""
-        names = labels_among(self.metadata.labels)
+        names = self.released
         if names is None:
             return ""
         return self.metadata.labels.get(names.record, "") if names.record else self.metadata.name
+
+    @property
+    def workload(self) -> str:
+        """The name of the workload whose version it has; "" on records of another controller."""
+        names, owner = self.released, self.metadata.controller
+        if names is None:
+            return ""
+        if names.record:
+            return names.workload_of(self.metadata.labels)
+        return owner.name if owner is not None else ""
+
+    @property
+    def released(self) -> PodLabels | None:
+        """The labels of the kind whose workload it belongs to; None on records of another controller."""
+        names, owner = labels_among(self.metadata.labels), self.metadata.controller
+        if names is None and owner is not None and owner.kind == STATEFUL_SETS.kind:
+            return RELEASED[STATEFUL_SETS]
+        return names
 
 
 def _revision(metadata: Meta) -> str:

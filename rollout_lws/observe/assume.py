@@ -7,21 +7,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
+from rollout_lws.objects.released import POD_NAME
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_REVISION,
-    LWS_WORKER_INDEX,
     PODS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.names import Names, of_sides
 from rollout_lws.traffic.registry import SPECS, named_in, resources_of
 from rollout_lws.traffic.services import backends
@@ -37,56 +36,91 @@ def created(resource: Resource, manifest: Object, namespace: str) -> Object:
     return {**copy.deepcopy(manifest), "metadata": {**fresh, **meta}}
 
 
-def pod_labels(lws: Object, group: int = 0, worker: int = 0) -> dict[str, str]:
-    """The labels of an LWS's pod: those of its template, and those that LWS and its webhook add."""
-    place = {LWS_GROUP_INDEX: str(group), LWS_WORKER_INDEX: str(worker)}
-    own = {LWS_NAME: lws["metadata"]["name"], LWS_REVISION: ASSUMED, **place}
-    return {**_template_labels(lws, worker), **own}
+def typed(kind: type[Target], workload: Object) -> Target:
+    """A workload in the controller's type."""
+    return msgspec.json.decode(msgspec.json.encode(workload), type=kind)
 
 
-def _template_labels(lws: Object | None, worker: int = 0) -> dict[str, str]:
-    """Those that the pod has by its template; none of an LWS that does not exist."""
-    templates = lws["spec"]["leaderWorkerTemplate"] if lws is not None else {}
-    template = (templates.get("leaderTemplate") if worker == 0 else None) or templates.get("workerTemplate") or {}
+def pod_labels(kind: type[Target], workload: Object, group: int = 0, worker: int = 0) -> dict[str, str]:
+    """The labels of a workload's pod: those of its template, and those that controllers and their webhooks add.
+    ``group`` is its place among the groups, from 0; ``worker`` is 0 for the pod that takes requests.
+    """
+    name, names = workload["metadata"]["name"], kind.labels
+    index = typed(kind, workload).first_ordinal + group
+    own = {names.workload: name} if names.workload is not None else {POD_NAME: f"{name}-{index}"}
+    place = {names.index: str(index)} | ({names.leader[0]: str(worker)} if names.leader is not None else {})
+    return {**_template_labels(kind, workload, worker), **own, names.revision: _revision(kind, name), **place}
+
+
+def _revision(kind: type[Target], workload: str) -> str:
+    """The revision of the version that is assumed to run: its own name, if it is that of a ControllerRevision."""
+    return ASSUMED if kind.labels.record else f"{workload}-{ASSUMED}"
+
+
+def _template_labels(kind: type[Target], workload: Object | None, worker: int = 0) -> dict[str, str]:
+    """Those that the pod has by its template; none of a workload that does not exist."""
+    templates = dict(kind.format.templates(workload["spec"])) if workload is not None else {}
+    template = (templates.get("leader") if worker == 0 else None) or templates.get("worker") or {}
     return (template.get("metadata") or {}).get("labels") or {}
 
 
-def leader(lws: Object, group: int = 0) -> Object:
-    """The leader of a group of an LWS, metadata only."""
-    meta, name = lws["metadata"], f"{lws['metadata']['name']}-{group}"
+def leader(kind: type[Target], workload: Object, group: int = 0) -> Object:
+    """The pod of a workload's group that takes requests, metadata only."""
+    meta = workload["metadata"]
+    labels = pod_labels(kind, workload, group)
+    name = f"{meta['name']}-{labels[kind.labels.index]}"
     made = {"name": name, "namespace": meta.get("namespace", ""), "uid": f"{PODS.kind}-{name}", "generation": 1}
-    return {"metadata": {**made, "labels": pod_labels(lws, group)}}
+    return {"metadata": {**made, "labels": labels}}
 
 
-def running(found: Snapshot, workload: str) -> Snapshot:
-    """``found`` with the LWS ``workload`` running according to its manifest, if nothing of it runs."""
-    lws = found.find(LEADER_WORKER_SETS, workload)
-    if lws is None or found.find(STATEFUL_SETS, workload) is not None:
+def running(found: Snapshot, kind: type[Target], workload: str) -> Snapshot:
+    """``found`` with the workload running according to its manifest, if nothing of it runs."""
+    live, resource = found.find(kind.resource, workload), kind.resource
+    if live is None or _runs(found, kind, live):
         return found
-    objects = {resource: list(known) for resource, known in found.objects.items()}
-    meta, replicas = lws["metadata"], lws["spec"].get("replicas", 1)
-    owner = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": workload}
-    leader_set = {
-        "metadata": {
-            "namespace": meta["namespace"],
-            "generation": 1,
-            "name": workload,
-            "uid": f"{STATEFUL_SETS.kind}-{workload}",
-            "labels": {LWS_NAME: workload, LWS_REVISION: ASSUMED},
-            "ownerReferences": [{**owner, "uid": meta["uid"], "controller": True}],
-        },
-        "spec": {"replicas": replicas},
-        "status": {"observedGeneration": 1, "currentRevision": ASSUMED, "updateRevision": ASSUMED},
-    }
-    objects.setdefault(STATEFUL_SETS, []).append(leader_set)
-    objects.setdefault(PODS, []).extend(leader(lws, group) for group in range(replicas))
-    workloads = [each for each in objects[LEADER_WORKER_SETS] if each is not lws]
-    objects[LEADER_WORKER_SETS] = [*workloads, {**lws, "status": {"observedGeneration": meta.get("generation", 1)}}]
+    objects = {each: list(known) for each, known in found.objects.items()}
+    meta, replicas = live["metadata"], live["spec"].get("replicas", 1)
+    revision = _revision(kind, workload)
+    status: dict[str, Any] = {"observedGeneration": meta.get("generation", 1)}
+    revisions = {"currentRevision": revision, "updateRevision": revision}
+    if kind.labels.workload is None:
+        # It makes its pods itself.
+        status |= revisions
+    else:
+        owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": workload}
+        leader_set = {
+            "metadata": {
+                "namespace": meta["namespace"],
+                "generation": 1,
+                "name": workload,
+                "uid": f"{STATEFUL_SETS.kind}-{workload}",
+                "labels": {kind.labels.workload: workload, kind.labels.revision: revision},
+                "ownerReferences": [{**owner, "uid": meta["uid"], "controller": True}],
+            },
+            "spec": {"replicas": replicas},
+            "status": {"observedGeneration": 1, **revisions},
+        }
+        objects.setdefault(STATEFUL_SETS, []).append(leader_set)
+    objects.setdefault(PODS, []).extend(leader(kind, live, group) for group in range(replicas))
+    workloads = [each for each in objects[resource] if each is not live]
+    objects[resource] = [*workloads, {**live, "status": status}]
     return replace(found, objects=objects)
 
 
+def _runs(found: Snapshot, kind: type[Target], workload: Object) -> bool:
+    """Whether the StatefulSet that makes its pods, which it may be itself, is known to a controller."""
+    if kind.labels.workload is not None:
+        return found.find(STATEFUL_SETS, workload["metadata"]["name"]) is not None
+    return bool((workload.get("status") or {}).get("updateRevision"))
+
+
 def routed(
-    found: Snapshot, asked: Mapping[str, Any], workload: str, counterpart: str = "", active: str = ""
+    found: Snapshot,
+    asked: Mapping[str, Any],
+    kind: type[Target],
+    workload: str,
+    counterpart: str = "",
+    active: str = "",
 ) -> tuple[Snapshot, list[str]]:
     """``found`` with valid versions of the objects that ``asked``, a Rollout's trafficRouting, names and no file
     contains; and these objects, as "Kind name". Routes without a status yet are assumed to be accepted.
@@ -95,15 +129,14 @@ def routed(
     ("": ``workload``).
     """
     names = named_in(asked)
-    lws = found.find(LEADER_WORKER_SETS, workload) or found.find(LEADER_WORKER_SETS, counterpart)
-    namespace = lws["metadata"]["namespace"] if lws is not None else "default"
+    live = found.find(kind.resource, workload) or found.find(kind.resource, counterpart)
+    namespace = live["metadata"]["namespace"] if live is not None else "default"
     if counterpart:
         names = of_sides(names, workload, workload)
     told = []
     objects = {resource: list(known) for resource, known in found.objects.items()}
     sides = (workload, counterpart) if counterpart else (workload, workload)
-    labels = {each: _template_labels(found.find(LEADER_WORKER_SETS, each)) for each in sides}
-    examples = _examples(names, sides, active, labels)
+    examples = _examples(names, sides, active, _selecting(found, kind, sides, paired=names.is_pair))
     for resource, name in resources_of(names):
         if name and found.find(resource, name) is None:
             head = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -118,10 +151,10 @@ def routed(
 
 
 def _examples(
-    names: Names, sides: tuple[str, str], active: str, labels: Mapping[str, Mapping[str, str]]
+    names: Names, sides: tuple[str, str], active: str, selectors: Mapping[str, Mapping[str, str]]
 ) -> dict[tuple[Resource, str], Mapping[str, Any]]:
     """The spec of each object that may be made up, by kind and name; "" stands for all others of the kind. ``sides``
-    are the workloads whose groups the two versions have, which are selected by these ``labels`` besides.
+    are the workloads whose groups the two versions have, and which ``selectors`` select.
     """
     both = backends(names)
     references = [
@@ -137,15 +170,27 @@ def _examples(
     for workload, service, pool in zip(
         sides, (names.service, names.canary_service), (names.stable_pool, names.canary_pool), strict=True
     ):
-        # Of a pair single groups have to be selectable, for a release that shifts; of one workload those of another one
-        # that takes its place.
-        own = {LWS_NAME: workload} if names.is_pair or not labels[workload] else {}
-        selector = {**labels[workload], **own, LWS_WORKER_INDEX: "0"}
+        selector = selectors[workload]
         if service:
             examples[SERVICES, service] = {"selector": selector, "ports": [{"port": 80}]}
         if pool:
             examples[INFERENCE_POOLS, pool] = {"selector": {"matchLabels": selector}}
     return examples
+
+
+def _selecting(
+    found: Snapshot, kind: type[Target], sides: tuple[str, str], *, paired: bool
+) -> dict[str, Mapping[str, str]]:
+    """A selector for the pods of each workload that take requests. Of a pair single groups have to be selectable, for a
+    release that shifts; of one workload those of another one that takes its place.
+    """
+    selectors: dict[str, Mapping[str, str]] = {}
+    by_name, leader = kind.labels.workload, dict([kind.labels.leader] if kind.labels.leader is not None else ())
+    for name in sides:
+        labels = _template_labels(kind, found.find(kind.resource, name))
+        own = {by_name: name} if by_name is not None and (paired or not labels) else {}
+        selectors[name] = {**labels, **own, **leader}
+    return selectors
 
 
 def autoscaler(scaled: Object) -> Object:

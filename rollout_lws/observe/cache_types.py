@@ -8,7 +8,7 @@ those that the command line decodes fully (``WHOLE``), and lead to the same deci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr, replace
 
 from rollout_lws.api import Phase
 from rollout_lws.objects.meta import ManagedField, Meta, Struct
-from rollout_lws.objects.released import RELEASED, labels_among
+from rollout_lws.objects.released import RELEASED, workload_among
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.targets.table import TARGETS, target_type
@@ -30,12 +30,13 @@ from rollout_lws.workload.revisions import compressed
 #: kubectl's copy of the whole manifest, which no rule reads.
 _NOTHING = msgspec.Raw(b"")
 #: Labels that select StatefulSets and revisions and tell them apart.
-_OWN_LABELS = frozenset(name for each in RELEASED.values() for name in (each.workload, each.revision, each.record))
+_OWN_LABELS = frozenset(name for each in RELEASED.values() for name in (each.mark, each.revision, each.record))
 #: Suffix of the original-state annotation, in any API group.
 _MARK = "/original"
 #: Suffix of the annotation on pods of groups that are about to go.
 _DRAINING = "/draining"
-#: Members of a rolling update that rules read, as managedFields name them.
+#: Members of a strategy and of its rolling update that rules read, as managedFields name them.
+_STRATEGY = frozenset({".", "f:type"})
 _ROLLING_UPDATE = frozenset({".", "f:partition", "f:maxSurge", "f:maxUnavailable"})
 #: Conditions of a pod that are irrelevant while they are True.
 _USUAL = frozenset({"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady"})
@@ -81,6 +82,11 @@ class StoredObject:
 
     metadata: Meta
     body: bytes
+
+    @property
+    def workload(self) -> str:
+        """The name of the workload that it belongs to, by its label; "" without one."""
+        return workload_among(self.metadata.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +244,7 @@ def trimmed_revision(body: bytes) -> ControllerRevision:
     """
     found = _revisions.decode(body)
     intern(found.metadata, labels=_OWN_LABELS, annotations=())
-    owner, names = found.metadata.controller, labels_among(found.metadata.labels)
+    owner, names = found.metadata.controller, found.released
     if owner is None or any(kind.kind == owner.kind and each is names for kind, each in RELEASED.items()):
         return compressed(found)
     return replace(found, data=_NOTHING)
@@ -296,21 +302,18 @@ def _trimmed_field(kind: type[Target], field: ManagedField) -> ManagedField:
     return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(kept)))
 
 
-def _trimmed_strategy(spec: Mapping[str, msgspec.Raw], path: Sequence[str]) -> dict[str, Any]:
-    """The members of a rolling update that rules read, inside the maps of ``path``; {} without any. An empty map means
-    ownership as a whole, so trimming must not empty one.
+def _trimmed_strategy(spec: Mapping[str, msgspec.Raw], path: tuple[str, str]) -> dict[str, Any]:
+    """The members of a strategy and of its rolling update that rules read, inside the maps of ``path``; {} without any.
+    An empty map means ownership as a whole, so trimming must not empty one.
     """
-    owned = spec
-    for member in path:
-        if f"f:{member}" not in owned:
-            return {}
-        owned = _inside(owned, f"f:{member}")
-    kept: dict[str, Any] = {member: {} for member in owned if member in _ROLLING_UPDATE}
-    if owned and not kept:
-        return {}
-    for member in reversed(path):
-        kept = {f"f:{member}": kept}
-    return kept
+    strategy, rolling_update = (f"f:{member}" for member in path)
+    owned = _inside(spec, strategy)
+    kept: dict[str, Any] = {member: {} for member in owned if member in _STRATEGY}
+    members = _inside(owned, rolling_update)
+    parameters: dict[str, Any] = {member: {} for member in members if member in _ROLLING_UPDATE}
+    if rolling_update in owned and (parameters or not members):
+        kept[rolling_update] = parameters
+    return {strategy: kept} if strategy in spec and (kept or not owned) else {}
 
 
 def _inside(owned: Mapping[str, msgspec.Raw], member: str) -> Mapping[str, msgspec.Raw]:

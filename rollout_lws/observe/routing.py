@@ -17,6 +17,7 @@ from rollout_lws.observe.world import World
 from rollout_lws.rollout.routing.selector_pinning import looked_for
 from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
+from rollout_lws.traffic import services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, annotated_names
 from rollout_lws.traffic.names import Names
@@ -33,16 +34,16 @@ _BEING_LISTED = "routes and pools are being listed"
 def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     """Objects with any Rollout's annotation, or created by this one, as far as the current decision needs them."""
     keys, uid, status = world.keys, rollout.metadata.uid, rollout.status or RolloutStatus()
-    services = mentioning(world.annotated_services(uid), keys.original, uid)
-    names = _names(rollout, keys, services)
-    living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
-    routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.deleted_uids)
+    noted = mentioning(world.annotated_services(uid), keys.original, uid)
+    names = _names(rollout, keys, noted)
+    living = frozenset(each.metadata.uid for each in world.every_rollout()) if noted else frozenset[str]()
+    routes = (near := Marked(uid, keys, {SERVICES: noted}, living, names=names)).any_own or bool(near.deleted_uids)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
     if rollout.spec.counterpart_ref is not None:
         kinds = tuple(dict.fromkeys((*kinds, HTTP_ROUTES)))
     objects = {resource: mentioning(world.every(resource), keys.original, uid) for resource in kinds}
-    objects[SERVICES] = services
+    objects[SERVICES] = noted
     waits = ""
     if searched:
         needed = needed_kinds(names) if names else ()
@@ -125,6 +126,8 @@ def routing(
         # Optional kinds must not block anything when they cannot be listed.
         unknowns.append(None if unknown and resource not in needed else unknown)
     waits = max((each for each in unknowns if each is not None), key=bool, default=None)
+    every = plain_all(world.every_service())
+    finding = {each.discovery_service for each in (stable, canary) if each is not None}
     return RoutingFacts(
         names=names,
         namespace=rollout.metadata.namespace,
@@ -133,7 +136,7 @@ def routing(
         asked=asked,
         appending=tuple(Split(0, step.matches) for step in style.steps if step.matches) if style is not None else (),
         owner=owner_reference(rollout, own.kind, own.api_version),
-        objects={SERVICES: plain_all(world.every_service()), **objects},
+        objects={SERVICES: every, **objects},
         endpoints={each: frozenset(_ready_addresses(world, each)) for each in reached},
         answering=frozenset(each for each in pickers if any(s.any_ready for s in world.endpoint_slices(each))),
         pickers={
@@ -142,6 +145,7 @@ def routing(
             if world.unknown(INFERENCE_POOLS) is None and (not service or world.unknown_endpoints(service) is None)
         },
         other_leaders=_other_leaders(world, _own(rollout, stable, canary)),
+        discovery=frozenset(name for name in finding if name in every and services.is_headless(every[name])),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,
         trouble=waits or "",
@@ -158,11 +162,11 @@ def _ready_addresses(world: World, service: str) -> dict[str, str]:
     return {pod: at for each in world.endpoint_slices(service) for pod, at in each.ready_addresses.items()}
 
 
-def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | None:
+def _names(rollout: Rollout, keys: Keys, noted: Iterable[Object]) -> Names | None:
     style = rollout.spec.strategy.style
     asked = named(style.traffic_routings[0] if style and style.traffic_routings else None)
     uid = rollout.metadata.uid
-    annotated = [found for live in services if (found := annotated_names(live, uid, keys, asked)) is not None]
+    annotated = [found for live in noted if (found := annotated_names(live, uid, keys, asked)) is not None]
     if asked is not None:
         # A user may have copied a Service with its annotation.
         annotated.sort(key=lambda each: each.service != asked.service)

@@ -14,7 +14,8 @@ import msgspec
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.objects.jobs import JOB_NAME
-from rollout_lws.objects.released import RELEASED
+from rollout_lws.objects.meta import selects
+from rollout_lws.objects.released import RELEASED, WITH_WORKERS
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     ENDPOINT_SLICES,
@@ -57,7 +58,9 @@ class ListedWorld(ABC):
 
     @abstractmethod
     def select(self, resource: Resource, labels: str) -> Iterable[Object]:
-        """The objects that match a label selector of ``key=value`` and ``key``, joined by commas; "" selects all."""
+        """The objects that match a label selector of ``key=value``, ``key`` and ``!key``, joined by commas; "" selects
+        all.
+        """
 
     def rollout(self, name: str) -> StoredRollout | None:
         return self._get(rollouts(self.keys.group), name, stored_rollout)
@@ -72,30 +75,36 @@ class ListedWorld(ABC):
         return self._get(batch_releases(self.keys.group), name, stored_object)
 
     def workload(self, kind: Resource, name: str) -> Target | None:
-        return self._get(kind, name, self.decoders.workloads[kind])
+        found = self._get(kind, name, self.decoders.workloads[kind])
+        return found if found is None or selects(RELEASED[kind].workloads, found.metadata.labels) else None
 
     def leaders(self, workload: str) -> Iterable[Pod]:
-        return [pod for pod in self._of(PODS, workload, self.decoders.leader) if pod.is_leader]
+        return [pod for pod in self.every_leader() if pod.workload == workload]
 
     def every_leader(self) -> Iterable[Pod]:
-        selectors = (f"{each.workload},{each.leaders}" for each in RELEASED.values())
+        selectors = (f"{each.mark},{each.leaders}" for each in RELEASED.values())
         return [pod for each in selectors for pod in self._list(PODS, each, self.decoders.leader)]
 
     def pods(self, workload: str) -> Iterable[Pod]:
-        return self._of(PODS, workload, self.decoders.pod)
+        return self._list(PODS, f"{WITH_WORKERS.workload}={workload}", self.decoders.pod)
 
     def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
-        return self._of(STATEFUL_SETS, workload, self.decoders.stateful_set)
+        selectors = (each.stateful_sets for each in RELEASED.values() if each.stateful_sets is not None)
+        found = (made for each in selectors for made in self._list(STATEFUL_SETS, each, self.decoders.stateful_set))
+        return [each for each in found if each.workload == workload]
 
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
-        return self._of(CONTROLLER_REVISIONS, workload, self.decoders.revision)
+        selectors = (each.records for each in RELEASED.values())
+        found = (made for each in selectors for made in self._list(CONTROLLER_REVISIONS, each, self.decoders.revision))
+        return [each for each in found if each.workload == workload]
 
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
         found = self._list(CONTROLLER_REVISIONS, self.keys.history, self.decoders.history)
         return [each for each in found if each.metadata.controlled_by(owner_uid)]
 
     def services(self, workload: str) -> Iterable[StoredObject]:
-        return self._of(SERVICES, workload, stored_object)
+        selectors = (f"{each.workload}={workload}" for each in RELEASED.values() if each.workload is not None)
+        return [found for each in selectors for found in self._list(SERVICES, each, stored_object)]
 
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(SERVICES, "", stored_object)
@@ -139,11 +148,6 @@ class ListedWorld(ABC):
         found = self.find(resource, name)
         return None if found is None else _typed(found, decode)
 
-    def _of(self, resource: Resource, workload: str, decode: Callable[[bytes], _T]) -> Sequence[_T]:
-        """Objects that are labelled with the name of a workload, of any kind."""
-        selectors = (f"{each.workload}={workload}" for each in RELEASED.values())
-        return [found for each in selectors for found in self._list(resource, each, decode)]
-
     def _list(self, resource: Resource, labels: str, decode: Callable[[bytes], _T]) -> Sequence[_T]:
         asked = resource, labels, decode
         if asked not in self._decoded:
@@ -170,11 +174,8 @@ class Snapshot(ListedWorld):
         return next((each for each in self.plain(resource) if each["metadata"]["name"] == name), None)
 
     def select(self, resource: Resource, labels: str) -> Iterable[Object]:
-        wanted = [each.partition("=") for each in labels.split(",") if each]
-        for each in self.plain(resource):
-            there = each["metadata"].get("labels") or {}
-            if all(there.get(key) == value if equals else key in there for key, equals, value in wanted):
-                yield each
+        every = self.plain(resource)
+        return (each for each in every if selects(labels, each["metadata"].get("labels") or {}))
 
 
 def _typed(found: Object, decode: Callable[[bytes], _T]) -> _T:

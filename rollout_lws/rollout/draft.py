@@ -316,7 +316,8 @@ class Draft:
 
     @property
     def minimum(self) -> float:
-        return float(self.o.rollout.spec.strategy.min_ready_seconds or 0)
+        own = self.o.stable.workload.min_ready_seconds if self.o.stable is not None else 0
+        return float(max(own, self.o.rollout.spec.strategy.min_ready_seconds or 0))
 
     @property
     def replicas(self) -> int:

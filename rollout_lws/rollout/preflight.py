@@ -309,8 +309,8 @@ def left_behind(d: Draft) -> Iterator[Refusal]:
     for resource, name in of_one_workload(d, d.name):
         yield Refusal(
             Reason.LEFT_BEHIND,
-            f"{resource.kind} {name} selects groups of {d.name} only, by {d.labels.workload}, and {d.name} and"
-            f" {d.other_name} serve in turn: select them by labels of the template, such as app",
+            f"{resource.kind} {name} selects groups of {d.name} only, by labels that the {d.kind} gives them, and"
+            f" {d.name} and {d.other_name} serve in turn: select them by labels of the template, such as app",
             FieldRef("spec.selector", resource.kind, name),
         )
 

@@ -24,7 +24,7 @@ class Reason(StrEnum):
     HEALTHY = "Healthy"
     ADOPTING = "Adopting"
     NATIVE_ROLLOUT = "NativeRolloutInProgress"
-    WAITING_FOR_LWS = "WaitingForLeaderWorkerSet"
+    WAITING_FOR_WORKLOAD = "WaitingForWorkload"
     SCALING_TO_ZERO = "ScalingToZero"
     PREPARING = "Preparing"
     LOADING = "Loading"
@@ -72,7 +72,7 @@ class Reason(StrEnum):
     CHURN = "GroupKeepsRestarting", ("abort", "retry")
     GATE_FAILED = "GateFailed", ("abort", "retry", "skip")
     GATE_INCONCLUSIVE = "GateInconclusive", ("retry", "skip", "abort")
-    LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive", ()
+    WORKLOAD_UNRESPONSIVE = "WorkloadUnresponsive", ()
     POD_STUCK_TERMINATING = "PodStuckTerminating", ()
     COUNTERPART_MISSING = "CounterpartMissing", ()
     COMPANION_MISSING = "CompanionMissing", ()

@@ -59,8 +59,10 @@ class LeaderWorkerSet(Struct, frozen=True):
 
     resource: ClassVar[Resource] = LEADER_WORKER_SETS
     labels: ClassVar[PodLabels] = RELEASED[LEADER_WORKER_SETS]
+    format: ClassVar[VersionFormat] = FORMAT
     template: ClassVar[str] = FORMAT.holder
     strategy_path: ClassVar[tuple[str, str, str]] = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
+    zero_unavailable: ClassVar[bool] = False
     surges: ClassVar[bool] = True
     look_at_controller: ClassVar[str] = "kubectl get pods -n lws-system"
     too_old: ClassVar[str] = (
@@ -80,6 +82,25 @@ class LeaderWorkerSet(Struct, frozen=True):
         return self.spec.rollout_strategy.rolling_update_configuration
 
     @property
+    def strategy_members(self) -> frozenset[str]:
+        return frozenset({"partition", "maxUnavailable", "maxSurge"})
+
+    @property
+    def first_ordinal(self) -> int:
+        return 0
+
+    @property
+    def min_ready_seconds(self) -> int:
+        return 0
+
+    @property
+    def selector(self) -> Mapping[str, str]:
+        return {}
+
+    def claims(self, version: Version) -> Mapping[str, Any]:
+        return version.claims
+
+    @property
     def version(self) -> Version:
         return version.version(self._members, FORMAT)
 
@@ -94,6 +115,10 @@ class LeaderWorkerSet(Struct, frozen=True):
     @property
     def leaders_first(self) -> bool:
         return self.spec.startup_policy == "LeaderReady"
+
+    @property
+    def ordered(self) -> bool:
+        return False
 
     @property
     def obstacle(self) -> Obstacle | None:
@@ -139,7 +164,11 @@ class LeaderWorkerSet(Struct, frozen=True):
         return msgspec.structs.replace(self, spec=msgspec.structs.replace(self.spec, replicas=replicas))
 
     def copy(
-        self, metadata: Mapping[str, Any], replicas: int, leader_metadata: Mapping[str, Mapping[str, str]]
+        self,
+        metadata: Mapping[str, Any],
+        replicas: int,
+        leader_metadata: Mapping[str, Mapping[str, str]],
+        apart: Mapping[str, str],  # noqa: ARG002 - its pods carry its name
     ) -> dict[str, Any]:
         """If the LWS has no leader template, the worker template is copied as LWS itself would use it for leaders."""
         members = self.version.members

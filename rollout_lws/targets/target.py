@@ -13,19 +13,23 @@ from rollout_lws.objects.meta import OwnedMeta, Struct
 from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import StatefulSet
-from rollout_lws.targets.version import Version
+from rollout_lws.targets.version import Version, VersionFormat
+
+#: Types of update strategies: groups get a new version by partition; or only those that something else deletes.
+ROLLING_UPDATE, ON_DELETE = "RollingUpdate", "OnDelete"
 
 
 class RollingUpdate(Struct, frozen=True):
     """Parameters of the workload controller's own rolling update, with the names that LeaderWorkerSet gives them.
 
-    Groups with an ordinal below ``partition`` keep their version. ``max_unavailable`` and ``max_surge`` are groups or
-    "N%"; a kind without surge groups has the default.
+    The first ``partition`` groups keep their version. ``max_unavailable`` and ``max_surge`` are groups or "N%"; a kind
+    without surge groups has the default. ``type`` is that of the strategy; one of ``ON_DELETE`` has no parameters.
     """
 
     partition: int = 0
     max_unavailable: int | str = 1
     max_surge: int | str = 0
+    type: str = ROLLING_UPDATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,14 @@ class Target(Protocol):
 
     resource: ClassVar[Resource]
     labels: ClassVar[PodLabels]
+    format: ClassVar[VersionFormat]
+    """Where its spec has its version."""
     template: ClassVar[str]
     """The member of the spec that has the pods' templates."""
     strategy_path: ClassVar[tuple[str, str, str]]
     """Path of the members partition, maxUnavailable and maxSurge, inside the strategy, which has a member type."""
+    zero_unavailable: ClassVar[bool]
+    """Whether a maxUnavailable that resolves to 0 groups stands for 1, instead of being refused."""
     surges: ClassVar[bool]
     """Whether its rolling updates have a maxSurge."""
     look_at_controller: ClassVar[str]
@@ -70,6 +78,32 @@ class Target(Protocol):
     @property
     def strategy(self) -> RollingUpdate: ...
     @property
+    def strategy_members(self) -> frozenset[str]:
+        """Members of the strategy that the API server stores when they are written, by their names."""
+        ...
+
+    @property
+    def first_ordinal(self) -> int:
+        """The index of its first group; the others follow."""
+        ...
+
+    @property
+    def min_ready_seconds(self) -> int:
+        """Seconds that its controller waits after a group has become ready."""
+        ...
+
+    @property
+    def selector(self) -> Mapping[str, str]:
+        """Labels of its template by which its controller finds its pods; {} if it finds them by labels of its own."""
+        ...
+
+    def claims(self, version: Version) -> Mapping[str, Any]:
+        """The object with the ``volumeClaimTemplates`` and ``persistentVolumeClaimRetentionPolicy`` of its groups of
+        this version.
+        """
+        ...
+
+    @property
     def version(self) -> Version:
         """The version that the spec asks for."""
         ...
@@ -82,6 +116,11 @@ class Target(Protocol):
     @property
     def leaders_first(self) -> bool:
         """Whether a group's workers are created only once its leader is ready."""
+        ...
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its controller makes a group only when all before it are ready, and deletes none while one is not."""
         ...
 
     @property
@@ -125,12 +164,17 @@ class Target(Protocol):
         ...
 
     def copy(
-        self, metadata: Mapping[str, Any], replicas: int, leader_metadata: Mapping[str, Mapping[str, str]]
+        self,
+        metadata: Mapping[str, Any],
+        replicas: int,
+        leader_metadata: Mapping[str, Mapping[str, str]],
+        apart: Mapping[str, str],
     ) -> dict[str, Any]:
         """Manifest of another object of this kind at the same version, with this ``metadata`` and ``replicas`` groups.
 
         Its own rolling updates take one group at a time. ``leader_metadata`` {labels, annotations} goes into the
-        template of the pods that take requests, and into no other.
+        template of the pods that take requests, and into no other. ``apart`` are labels for the pods of a kind whose
+        pods could not be told from those of this object without them.
         """
         ...
 
@@ -138,3 +182,8 @@ class Target(Protocol):
 def called(workload: Target) -> str:
     """Kind and name, for messages."""
     return f"{workload.resource.kind} {workload.metadata.name}"
+
+
+def takers(kind: Target | type[Target]) -> str:
+    """What the pods of a kind that take requests are called, for messages."""
+    return "pods" if kind.labels.leader is None else "leaders"

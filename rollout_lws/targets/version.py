@@ -41,10 +41,20 @@ class VersionFormat:
     """Roles of pods with the names of their templates. The role "worker" is always among them: a kind whose groups are
     single pods has only that one.
     """
+    apart: str = ""
+    """How the name of the label ends by which pods of a workload that a release has made are told: it is no part of the
+    version; "" without one.
+    """
     holder: str = ""
     """The member that has the templates of pods and claims, the claims' retention policy and ``size``, the number of
     pods of a group; "" if they are members themselves.
     """
+
+    @property
+    def paths(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The roles of pods with the paths of their templates in the spec."""
+        holder = (self.holder,) if self.holder else ()
+        return tuple((role, (*holder, member)) for role, member in self.roles)
 
     def held(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
         """The object with the templates."""
@@ -196,6 +206,10 @@ version = lru_cache(maxsize=512)(supposed_version)
 
 def _canonical(members: dict[str, Any], kind: VersionFormat) -> Version:
     told = _without_nulls(members)
+    for _, template in kind.templates(told) if kind.apart else ():
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        for key in [each for each in labels if each.endswith(kind.apart)]:
+            del labels[key]
     document = msgspec.json.encode(told, order="sorted")
     # A quantity written in another form, or a missing default that a webhook fills in, is no change of version.
     meant = msgspec.json.encode(plain(told), order="sorted")

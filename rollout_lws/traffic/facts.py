@@ -26,7 +26,8 @@ class RoutingFacts:
     EndpointSlices of a Service list as ready, by Service: the Services of both versions, and those of endpoint pickers.
     ``answering`` are the latter with any ready endpoint, pod or not; ``pickers`` are the ready pods of a pool's, with
     their addresses, by pool: of pools for whose figures a gate asks, once they are known. ``appending`` are the splits
-    of the plan that append rules to routes. ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS.
+    of the plan that append rules to routes. ``other_leaders`` are the labels of the leaders of all other workloads, by
+    workload. ``discovery`` are the headless Services of the user by which pods of a version find each other.
     ``absent`` are kinds that the cluster does not serve. ``synced`` is False while required objects are not listed yet;
     ``trouble`` then says what prevents listing them, "" when nothing does.
     """
@@ -43,6 +44,7 @@ class RoutingFacts:
     answering: frozenset[str] = frozenset()
     pickers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     other_leaders: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
+    discovery: frozenset[str] = frozenset()
     absent: frozenset[Resource] = frozenset()
     synced: bool = True
     trouble: str = ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.released import labels_among, workload_among
+from rollout_lws.objects.released import POD_REVISION
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
@@ -20,7 +20,7 @@ from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.registry import SPECS, resources_of
 from rollout_lws.traffic.router import deleted, patched, written_name
 from rollout_lws.traffic.routers import ROUTERS
-from rollout_lws.traffic.selectors import Changes, Pin, Selecting
+from rollout_lws.traffic.selectors import Changes, Pin, Selecting, pinned_workload, pinning_keys
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary
 
@@ -97,7 +97,7 @@ class Marked:
         """LWSs to whose groups deleted Rollouts have pinned an object."""
         deleted_uids = self.deleted_uids
         named = (
-            workload_among(selecting.written(live, uid, self.keys))
+            pinned_workload(selecting.written(live, uid, self.keys), self.keys)
             for resource, selecting in _SELECTING.items()
             for live in self.objects.get(resource, ())
             for uid in deleted_uids
@@ -143,18 +143,29 @@ class Marked:
         for resource, selecting in _SELECTING.items():
             for live in self.objects.get(resource, ()):
                 written = {**selecting.written(live, deleted_uid, self.keys)}
-                names = labels_among(written)
-                if names is None or not written[names.workload] or self._made(resource, live, deleted_uid):
+                home = pinned_workload(written, self.keys)
+                if not home or self._made(resource, live, deleted_uid):
                     continue
-                if self.is_of(workload, str(written[names.workload])):
-                    written[names.workload] = workload
-                home = str(written[names.workload])
-                apart = {key: written[key] for key in (names.workload, names.revision) if written.get(key)}
+                if self.is_of(workload, home):
+                    written, home = self._turned(written, home, workload), workload
+                apart = {key: value for key, value in written.items() if key in pinning_keys(self.keys) and value}
                 own = selecting.unpinned(live, deleted_uid, self.keys)
                 near = [pod for pod in self.pods if self._beside(home, pod.workload) and selecting.sends_to(own, pod)]
                 if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
                     others = (pod for pod in near if not apart.items() <= pod.metadata.labels.items())
                     yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
+
+    def _turned(self, written: Mapping[str, str | None], home: str, workload: str) -> dict[str, str | None]:
+        """What pins an object to ``workload`` instead of to ``home``, which may be the same. Of a kind whose pods do
+        not carry its name, nothing does while its pods have several versions.
+        """
+        if home == workload:
+            return {**written}
+        if self.keys.made not in written and POD_REVISION not in written:
+            return {key: workload if value == home else value for key, value in written.items()}
+        kept = {key: value for key, value in written.items() if key not in pinning_keys(self.keys)}
+        revisions = {pod.revision for pod in self.pods if pod.workload == workload}
+        return kept | ({POD_REVISION: revisions.pop()} if len(revisions) == 1 else {})
 
     def concerns(self, deleted_uid: str, workload: str) -> bool:
         """Whether the Rollout with UID ``deleted_uid`` has left an object that may carry requests for this Rollout's
@@ -167,7 +178,9 @@ class Marked:
                 if marks.read(live, deleted_uid, self.keys) is None:
                     continue
                 written = selecting.written(live, deleted_uid, self.keys) if selecting is not None else {}
-                if (resource, live["metadata"]["name"]) in ours or self.is_of(workload, workload_among(written)):
+                if (resource, live["metadata"]["name"]) in ours or self.is_of(
+                    workload, pinned_workload(written, self.keys)
+                ):
                     return True
         return False
 

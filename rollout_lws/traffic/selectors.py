@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.released import labels_among
+from rollout_lws.objects.released import POD_REVISION, WITH_WORKERS, PodLabels, labels_among
 from rollout_lws.objects.resources import INFERENCE_POOLS, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.targets.target import Target, called
@@ -57,6 +57,35 @@ def selector_changes(labels: Mapping[str, str], target: str) -> dict[str, str | 
     elif target == "AllPods":
         changes[key] = None
     return changes
+
+
+def of_workload(labels: PodLabels, name: str, keys: Keys) -> dict[str, str]:
+    """The labels that select all groups of a workload, and no others. Of a kind whose pods do not carry its name, those
+    of a workload that a release has made.
+    """
+    return {labels.workload if labels.workload is not None else keys.made: name}
+
+
+def pinned_workload(selected: Changes, keys: Keys) -> str:
+    """The name of the one workload whose groups a selector with these labels selects; "" if none is told by them."""
+    revision = selected.get(POD_REVISION) or ""
+    # The revision of a StatefulSet's pods is the name of a ControllerRevision of the StatefulSet's.
+    by_name = WITH_WORKERS.workload_of({key: value for key, value in selected.items() if value is not None})
+    return by_name or selected.get(keys.made) or revision.rpartition("-")[0]
+
+
+def pinning_keys(keys: Keys) -> frozenset[str]:
+    """The labels by which a release selects one workload's groups, or one version's."""
+    own = (WITH_WORKERS.workload, WITH_WORKERS.revision, POD_REVISION, keys.made)
+    return frozenset(key for key in own if key is not None)
+
+
+def own_label(workload: Target) -> str:
+    """What to do so that a selector selects groups of this workload only, as the end of a sentence."""
+    name = workload.metadata.name
+    if workload.labels.workload is not None:
+        return f'add "{workload.labels.workload}: {name}" to its selector'
+    return f"give the template of {name} a label of its own and add that to its selector"
 
 
 def selector(live: Object, path: Path) -> Mapping[str, str]:
@@ -185,12 +214,12 @@ def selector_problem(
     if others and not pinned:
         return (
             f"{what} selects leaders of {kind} {', '.join(others)} besides {name}, so that its weight is not {name}'s"
-            f' alone; add "{workload.labels.workload}: {name}" to its selector'
+            f" alone; {own_label(workload)}"
         )
     if others:
         return (
             f"{what} selects leaders of {kind} {', '.join(others)} besides {name} and would lose them when"
-            f' pinned; add "{workload.labels.workload}: {name}" to its selector, or use one for each {kind}. Where'
+            f" pinned; {own_label(workload)}, or use one for each {kind}. Where"
             " requests need both, as with prefill and decode, leave trafficRoutings out: they follow the groups then"
         )
     return ""

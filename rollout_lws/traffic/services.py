@@ -102,6 +102,11 @@ def canary_service(
     return marks.put_made(made, by, keys)
 
 
+def is_headless(service: Object) -> bool:
+    """Whether the Service only gives names to its pods."""
+    return bool((service.get("spec") or {}).get("clusterIP") == "None")
+
+
 def service_problem(
     service: Object,
     by: str,
@@ -116,9 +121,9 @@ def service_problem(
     """
     name = service["metadata"]["name"]
     what = f"Service {name}"
-    if name == workload.discovery_service:
+    if name == workload.discovery_service and (workload.leader_set is None or is_headless(service)):
         return (
-            f"{what} is the one that {called(workload)} makes for its pods to find each other;"
+            f"{what} is the one by which pods of {called(workload)} find each other;"
             " make another Service for requests and name that in trafficRoutings"
         )
     if (service.get("spec") or {}).get("type") == "ExternalName":

@@ -80,4 +80,4 @@ def canary_body(
         "ownerReferences": [dict(owner)],
         "finalizers": [keys.canary_finalizer],
     }
-    return stable.copy(metadata, replicas, metadata_patch or {})
+    return stable.copy(metadata, replicas, metadata_patch or {}, {keys.made: canary_name(stable)})

@@ -10,27 +10,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.targets.target import Target
 from rollout_lws.targets.version import Version
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Claims that remain: of leaders, of workers, from the claim templates ``names``; ``size`` is pods per group."""
+    """Claims that remain: of leaders, of workers, from the claim templates ``names``; ``size`` is pods per group, and
+    ``first`` the index of the first group.
+    """
 
     names: tuple[str, ...]
     size: int
     leaders: bool
     workers: bool
+    first: int = 0
 
     def __bool__(self) -> bool:
         return self.count(1) > 0
 
     def of(self, workload: str, ordinals: Iterable[int]) -> Iterator[str]:
-        """Names of the remaining claims of these groups of the LWS ``workload``. An iterator, since there may be very
-        many.
+        """Names of the remaining claims of these groups of ``workload``, by their places from 0. An iterator, since
+        there may be very many.
         """
         for ordinal in ordinals if self else ():
-            pod = f"{workload}-{ordinal}"
+            pod = f"{workload}-{self.first + ordinal}"
             if self.leaders:
                 yield from (f"{name}-{pod}" for name in self.names)
             if self.workers:
@@ -43,7 +47,7 @@ class Kept:
         if not self or not groups:
             return []
         names = self.names[0] if len(self.names) == 1 else f"{{{','.join(self.names)}}}"
-        leaders = f"{names}-{workload}-{_from_to(groups[0], groups[-1])}"
+        leaders = f"{names}-{workload}-{_from_to(self.first + groups[0], self.first + groups[-1])}"
         workers = [f"{leaders}-{_from_to(1, self.size - 1)}"] if self.workers and self.size > 1 else []
         return [leaders, *workers] if self.leaders else workers
 
@@ -52,11 +56,12 @@ class Kept:
         return groups * len(self.names) * (self.leaders + (self.size - 1) * self.workers)
 
 
-def kept(version: Version, *, by_scaling: bool) -> Kept:
-    """The remaining claims of groups that are deleted with their own LWS or, ``by_scaling``, by scaling down, as surge
-    groups are. A group's workers have a StatefulSet of their own, which is deleted either way.
+def kept(workload: Target, version: Version, *, by_scaling: bool) -> Kept:
+    """The remaining claims of groups of this version, which are deleted with a workload such as ``workload`` or,
+    ``by_scaling``, by scaling it down, as surge groups are. A group's workers have a StatefulSet of their own, which is
+    deleted either way.
     """
-    template = version.claims
+    template = workload.claims(version)
     policy = template.get("persistentVolumeClaimRetentionPolicy") or {}
     deleted, scaled = (policy.get(each) == "Delete" for each in ("whenDeleted", "whenScaled"))
     # A canary LWS is scaled to 0 before it is deleted.
@@ -65,6 +70,7 @@ def kept(version: Version, *, by_scaling: bool) -> Kept:
         size=version.size,
         leaders=not (scaled or (deleted and not by_scaling)),
         workers=not deleted,
+        first=workload.first_ordinal,
     )
 
 

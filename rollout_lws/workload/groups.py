@@ -22,18 +22,23 @@ SIZE_ANNOTATION = LWS_PREFIX + "size"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group. ``ready_since`` is when its last part became ready, None while it is not."""
+    """One group. ``ready_since`` is when its last part became ready, None while it is not; ``first`` is the index of
+    the workload's first group.
+    """
 
     index: str
     revision: str
     leader: Pod
     workers: StatefulSet | None
     ready_since: datetime | None
+    first: int = 0
 
     @property
     def ordinal(self) -> int:
-        """Its ordinal in the leader StatefulSet; -1 for an index that is no number (Hash identity)."""
-        return int(self.index) if self.index.isdigit() else -1
+        """Its place among the workload's groups, from 0; -1 for an index that is no number (Hash identity), or comes
+        before the first.
+        """
+        return max(-1, int(self.index) - self.first) if self.index.isdigit() else -1
 
     @property
     def size(self) -> int | None:
@@ -62,7 +67,8 @@ def groups(facts: Facts) -> tuple[Group, ...]:
     workers = {owner.uid: each for each in facts.worker_sets if (owner := each.metadata.controller) is not None}
     # A terminating leader and its replacement have the same name, so there is at most one pod per index.
     pods = worker_pods(facts)
-    found = [group_of(leader, workers.get(leader.metadata.uid), pods) for leader in facts.leaders]
+    first = facts.workload.first_ordinal
+    found = [group_of(leader, workers.get(leader.metadata.uid), pods, first) for leader in facts.leaders]
     return tuple(sorted(found, key=lambda group: (group.ordinal, group.index)))
 
 
@@ -77,13 +83,16 @@ def worker_pods(facts: Facts) -> Mapping[str, tuple[Pod, ...]]:
 
 
 def group_of(
-    leader: Pod, workers: StatefulSet | None, pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({})
+    leader: Pod,
+    workers: StatefulSet | None,
+    pods: Mapping[str, tuple[Pod, ...]] = MappingProxyType({}),
+    first: int = 0,
 ) -> Group:
     """The group of a leader and its worker StatefulSet; ``pods``, the workers by group, give a more exact time since
-    when it is ready.
+    when it is ready. ``first`` is the index of the workload's first group.
     """
     index = leader.group_index or leader.metadata.name.rpartition("-")[2]
-    return Group(index, leader.revision, leader, workers, _ready_since(leader, workers, pods.get(index, ())))
+    return Group(index, leader.revision, leader, workers, _ready_since(leader, workers, pods.get(index, ())), first)
 
 
 def _ready_since(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...]) -> datetime | None:

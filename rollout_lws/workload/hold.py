@@ -19,13 +19,13 @@ import msgspec
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners, scaling
-from rollout_lws.targets.target import RollingUpdate, Target
+from rollout_lws.targets.target import ON_DELETE, ROLLING_UPDATE, RollingUpdate, Target
 
 #: The LWS CRD's maximum of replicas is lower, so no group is ever at or above it.
 HOLD = 1_000_000
 
-#: Member of rollingUpdateConfiguration → attribute of RollingUpdate.
-_MEMBERS = {"partition": "partition", "maxSurge": "max_surge", "maxUnavailable": "max_unavailable"}
+#: Member of the strategy or its rolling update → attribute of RollingUpdate.
+_MEMBERS = {"type": "type", "partition": "partition", "maxSurge": "max_surge", "maxUnavailable": "max_unavailable"}
 #: Largest integer in an API object.
 _LARGEST = 2**31 - 1
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
@@ -67,6 +67,8 @@ def _is_sound(mark: HoldRecord) -> bool:
 def _is_value(member: str, value: object) -> bool:
     if member not in _MEMBERS or isinstance(value, bool):
         return False
+    if member == "type":
+        return value in (ROLLING_UPDATE, ON_DELETE)
     if isinstance(value, int):
         return 0 <= value <= _LARGEST
     return member != "partition" and isinstance(value, str) and _PERCENTAGE.fullmatch(value) is not None
@@ -124,7 +126,8 @@ def hold(workload: Target, keys: Keys, uid: str, surge: int = 0, *, counted: boo
     """
     users = users_strategy(workload, keys)
     replicas = max(workload.replicas, 1)
-    held = _values(users) | {"partition": HOLD}
+    # Without a partition a group that restarts comes back at the newest version.
+    held = _values(users) | {"partition": HOLD, "type": ROLLING_UPDATE}
     if surge > 0:
         held |= {"maxSurge": surge, "maxUnavailable": 0}
     elif resolved_surge(users, replicas) > 0:
@@ -151,7 +154,7 @@ def window(
         live |= {"maxSurge": surge, "maxUnavailable": unavailable}
     elif resolved_unavailable(workload.strategy, max(workload.replicas, 1)) < unavailable:
         live["maxUnavailable"] = unavailable
-    return _patch(workload, keys, uid, users, live | {"partition": partition}, surge)
+    return _patch(workload, keys, uid, users, live | {"partition": partition, "type": ROLLING_UPDATE}, surge)
 
 
 def stands(workload: Target, keys: Keys) -> bool:
@@ -194,6 +197,14 @@ def kept(before: Target, after: Target, keys: Keys) -> dict[str, Any] | None:
     return {**body, "metadata": {"annotations": marks}}
 
 
+def advice(workload: Target, keys: Keys) -> str:
+    """What the owner of a manifest does so that applying it leaves the hold in place."""
+    _, strategy, parameters = workload.strategy_path
+    mark = hold_record(workload, keys)
+    member = f"{strategy}.type" if mark is not None and "type" in mark.original else f"{parameters}.partition"
+    return f"remove {member} from its manifest"
+
+
 def slips_in(before: Target, after: Target) -> bool:
     """Whether an edit changes the version while a window is open, so that LWS would roll it out immediately."""
     is_open = before.strategy.partition < HOLD
@@ -207,11 +218,12 @@ def give_back(workload: Target, keys: Keys, *, forget: str = "") -> dict[str, An
     if keys.original not in workload.metadata.annotations:
         return None
     strategy, replicas = users_strategy(workload, keys), workload.replicas
-    users, live = _values(strategy), _values(workload.strategy)
+    users = _values(strategy)
     resolves = resolved_unavailable(strategy, replicas) or resolved_surge(strategy, replicas)
+    resolves = resolves or workload.zero_unavailable
     if isinstance(strategy.max_unavailable, str) and replicas and not resolves:
         users["maxUnavailable"] = 1
-    changes = {member: value for member, value in users.items() if live[member] != value}
+    changes = _changes(workload, users)
     marks = [mark for mark in (keys.original, forget) if mark in workload.metadata.annotations]
     return _body(workload, dict.fromkeys(marks), changes)
 
@@ -219,10 +231,11 @@ def give_back(workload: Target, keys: Keys, *, forget: str = "") -> dict[str, An
 def _patch(
     workload: Target, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str], surge: int
 ) -> dict[str, Any] | None:
-    originals, live = _values(users), _values(workload.strategy)
+    originals, stored = _values(users), workload.strategy_members
     # The release's surge is recorded even if it equals the user's own: the release relies on it.
     kept = {"maxSurge"} if surge > 0 else set()
-    written = {member: value for member, value in wanted.items() if value != originals[member] or member in kept}
+    differing = {member: value for member, value in wanted.items() if value != originals[member] or member in kept}
+    written = {member: value for member, value in differing.items() if member in stored}
     original = {member: originals[member] for member in written}
     mark = msgspec.json.encode({"by": uid, "original": original, "written": written}, order="sorted").decode()
     annotations: dict[str, str | None] = {}
@@ -231,8 +244,15 @@ def _patch(
     if keys.held in workload.metadata.annotations:
         # This annotation reports a version that no controller releases; a controller is back.
         annotations[keys.held] = None
-    changes = {member: value for member, value in wanted.items() if live[member] != value}
+    changes = _changes(workload, wanted)
     return _body(workload, annotations, changes) if annotations or changes else None
+
+
+def _changes(workload: Target, wanted: Mapping[str, int | str]) -> dict[str, int | str]:
+    """The values that differ from the workload's, of members that the API server stores."""
+    live = _values(workload.strategy)
+    stored = ((member, wanted[member]) for member in wanted if member in workload.strategy_members)
+    return {member: value for member, value in stored if live[member] != value}
 
 
 def _body(workload: Target, annotations: Mapping[str, str | None], changes: Mapping[str, int | str]) -> dict[str, Any]:
@@ -240,10 +260,15 @@ def _body(workload: Target, annotations: Mapping[str, str | None], changes: Mapp
     if annotations:
         body["metadata"] = {"annotations": dict(annotations)}
     if changes:
-        place = body
-        for step in workload.strategy_path[:-1]:
-            place = place.setdefault(step, {})
-        place[workload.strategy_path[-1]] = dict(changes)
+        *path, parameters = workload.strategy_path
+        strategy = body
+        for step in path:
+            strategy = strategy.setdefault(step, {})
+        if "type" in changes:
+            strategy["type"] = changes["type"]
+        members = {member: value for member, value in changes.items() if member != "type"}
+        # A strategy of this type may have no parameters.
+        strategy[parameters] = None if changes.get("type") == ON_DELETE else members
     return body
 
 
@@ -258,14 +283,15 @@ def _is_claimed(workload: Target, member: str, keys: Keys) -> bool:
     if member == "partition" and workload.strategy.partition >= HOLD:
         return False
     records = ((entry.manager, msgspec.json.decode(entry.fields)) for entry in workload.metadata.managed_fields)
-    return owners.is_claimed(records, (*workload.strategy_path, member), keys.original)
+    path = workload.strategy_path[:-1] if member == "type" else workload.strategy_path
+    return owners.is_claimed(records, (*path, member), keys.original)
 
 
 def writer_of_strategy(workload: Target) -> str:
     """Name of the field manager, ours aside, that wrote the strategy last according to metadata.managedFields;
     "another client" when these do not name one.
     """
-    written = f"f:{workload.strategy_path[-1]}".encode()
+    written = f"f:{workload.strategy_path[1]}".encode()
     writers = [
         entry
         for entry in workload.metadata.managed_fields

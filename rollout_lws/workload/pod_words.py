@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from rollout_lws.objects.released import labels_among
 from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerStatus, Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, worker_pods
@@ -80,7 +81,9 @@ def _with_failure(severity: int, reason: str, detail: str, failure: Failure | No
 
 
 def name_of(pod: Pod) -> str:
-    return f"pod {pod.metadata.name} ({'leader' if pod.is_leader else 'worker'})"
+    names = labels_among(pod.metadata.labels)
+    role = "" if names is not None and names.leader is None else f" ({'leader' if pod.is_leader else 'worker'})"
+    return f"pod {pod.metadata.name}{role}"
 
 
 def pods_of(facts: Facts, group: Group) -> tuple[Pod, ...]:

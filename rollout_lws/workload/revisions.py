@@ -52,7 +52,7 @@ def current_revision(facts: Facts) -> str:
 
 
 def comes_back_at(facts: Facts, ordinal: int) -> str:
-    """The revision that a group gets if its leader is recreated now; "" when it is unknown."""
+    """The revision that the group at this place gets if its leader is recreated now; "" when it is unknown."""
     if facts.leader_set is None:
         return ""
     held = ordinal < facts.leader_set.spec.update_strategy.rolling_update.partition
@@ -102,6 +102,9 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
     the LWS or the release (``stable``) means to run; older records of these revisions only cause errors in LWS's log.
     Of other revisions the newest ``SPARE_RECORDS`` records stay. While any of this is unknown, all are needed.
     """
+    if facts.workload.leader_set is not None:
+        # The StatefulSet controller keeps as many as the user wants.
+        return []
     current = current_revision(facts)
     if not observed(facts) or not (lws_revision(facts, current) and lws_revision(facts, target_revision(facts))):
         return []

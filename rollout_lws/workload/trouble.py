@@ -166,10 +166,11 @@ def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterato
     put_out = {each.metadata.annotations.get(GROUP_INDEX, ""): each for each in facts.queued}
     refused = {pod.rpartition("-")[2]: each for pod, each in _refused(facts, facts.leader_set.metadata.uid).items()}
     known = (each for each in {*put_out, *refused} - standing if _ORDINAL.fullmatch(each))
-    gone = (each for each in known if int(each) < facts.workload.replicas)
+    first = facts.workload.first_ordinal
+    gone = (each for each in known if first <= int(each) < first + facts.workload.replicas)
     for index in sorted(gone, key=int):
         told = None
-        if index in put_out and revision and comes_back_at(facts, int(index)) == revision:
+        if index in put_out and revision and comes_back_at(facts, int(index) - first) == revision:
             told = given_up(put_out[index], f"group {index} of {name}", evicted)
         if told is not None:
             yield Trouble(name, index, told.reason, told.message, _SEVERITY[told.kind])

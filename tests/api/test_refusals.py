@@ -164,7 +164,8 @@ def test_a_mistake_is_refused_with_its_place_and_the_way_out(server: ApiServer, 
 @pytest.mark.parametrize(
     "ref",
     [
-        {"apiVersion": "apps/v1", "kind": "StatefulSet"},
+        {"apiVersion": "apps/v1", "kind": "Deployment"},
+        {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet"},
         {"apiVersion": "apps/v1"},
         {"kind": "Deployment"},
         {"apiVersion": "leaderworkerset.x-k8s.io/v1alpha1"},
@@ -173,7 +174,8 @@ def test_a_mistake_is_refused_with_its_place_and_the_way_out(server: ApiServer, 
 )
 def test_another_kind_of_workload_is_refused_with_the_right_ones_name(server: ApiServer, ref: dict[str, str]) -> None:
     told = refusal(server, rollout(ref=ref))
-    assert 'spec.workloadRef: Invalid value: "object": only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet' in told
+    both = "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet and apps/v1 StatefulSet can be released"
+    assert f'spec.workloadRef: Invalid value: "object": only {both}' in told
 
 
 PAIRED = canary(capacity="Pair")
@@ -444,9 +446,12 @@ def test_the_workload_changes_only_when_none_is_in_care(server: ApiServer) -> No
     with pytest.raises(ApiError) as caught:
         point_at("llama")
     assert (
-        'Invalid value: "object": spec.workloadRef.name cannot change while that LeaderWorkerSet is in care, it would'
-        " stay held: set spec.disabled to true first"
+        'Invalid value: "object": spec.workloadRef cannot change while that workload is in care, it would stay held:'
+        " set spec.disabled to true first"
     ) in caught.value.message
+    with pytest.raises(ApiError, match="in care"):
+        ref = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+        server.patch(rollouts(), "default", "llama", {"spec": {"workloadRef": ref}})
     server.patch(rollouts(), "default", "llama", {"spec": {"strategy": {"paused": True}}})
     status(None)
     point_at("llama")

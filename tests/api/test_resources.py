@@ -29,6 +29,7 @@ def test_the_marks_of_the_default_group_are_those_of_openkruise() -> None:
         "release_hold": "rollouts.kruise.io/release-hold",
         "canary_leader_worker_set": "rollouts.kruise.io/canary-leaderworkerset",
         "side": "rollouts.kruise.io/side",
+        "made": "rollouts.kruise.io/made-statefulset",
         "stands_for": "rollouts.kruise.io/stands-for",
         "leave_as_is": "rollouts.kruise.io/leave-as-is",
         "replicas": "rollouts.kruise.io/replicas",

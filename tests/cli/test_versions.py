@@ -63,7 +63,7 @@ def test_a_version_whose_release_went_back_is_meant_by_its_number_only() -> None
     [
         (HISTORY, "c", "c", 7, r"no revision 7 in the history \(known: 3, 2, 1\)"),
         ([], "c", "c", 7, r"known: none"),
-        (HISTORY, "c", "c", 3, "is the version that the LeaderWorkerSet asks for already"),
+        (HISTORY, "c", "c", 3, "is the version that the workload asks for already"),
         (HISTORY[:1], "c", "c", None, "no other version of the history was ever stable"),
         (HISTORY[:1], "c", "b", None, "the stable version is not in the history"),
     ],

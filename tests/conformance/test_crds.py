@@ -233,7 +233,7 @@ async def test_a_rule_may_look_at_what_was_before(server: Asking) -> None:
     other["spec"]["workloadRef"]["name"] = "third"
     refused = await server.patch(ROLLOUTS, "llama", other)
     assert refused.refusal[:2] == (422, "Invalid")
-    assert "spec.workloadRef.name cannot change while that LeaderWorkerSet is in care" in refused.refusal[2]
+    assert "spec.workloadRef cannot change while that workload is in care" in refused.refusal[2]
     (await server.patch(ROLLOUTS, "llama", {"spec": {"disabled": True}})).ok()
 
 

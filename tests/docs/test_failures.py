@@ -44,7 +44,13 @@ def test_what_a_user_reads_by_the_page_some_story_has_shown(reason: str, message
 
 def test_every_failure_has_its_row() -> None:
     failures = {
-        *(Reason.CHURN, Reason.DEADLINE, Reason.APPROVAL_TIMEOUT, Reason.CAPACITY_DEADLINE, Reason.LWS_UNRESPONSIVE),
+        *(
+            Reason.CHURN,
+            Reason.DEADLINE,
+            Reason.APPROVAL_TIMEOUT,
+            Reason.CAPACITY_DEADLINE,
+            Reason.WORKLOAD_UNRESPONSIVE,
+        ),
         Reason.POD_STUCK_TERMINATING,
         *(Reason.WAITING_FOR_ACCELERATORS, Reason.WAITING_FOR_QUOTA, Reason.MULTIKUEUE),
     }

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.world import RemoteWorld
+from tests.scenarios.kinds import LWS
 from tests.scenarios.matrix import GROUPS, Release
 from tests.scenarios.styles import Style
 from tests.scenarios.walk_plans import Plan
@@ -25,7 +26,7 @@ def release(world: RemoteWorld, style: Style, traffic: str, deadline: int = 600)
     """What a story begins with; after ``deadline`` seconds without progress its release stalls."""
     plan = Plan(
         replicas=GROUPS,
-        size=2,
+        size=2 if world.kind is LWS else 1,
         steps=style.steps,
         routed=traffic != "none",
         style=style,

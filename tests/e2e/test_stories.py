@@ -21,6 +21,7 @@ from tests.e2e.place import UNROUTED, Place
 from tests.e2e.staged import release
 from tests.kubectl.programs import Programs
 from tests.scenarios.again import AGAIN
+from tests.scenarios.kinds import LWS, ON_DELETE, ORDERED, STATEFUL_SET, LeaderWorkerSets
 from tests.scenarios.matrix import TRAFFIC, Moment
 from tests.scenarios.matrix_acts import ACTS, BAD_VERSION, Act
 from tests.scenarios.matrix_table import Told
@@ -51,16 +52,23 @@ STALLED_AFTER = 60
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happens, ``act``, at a ``moment`` of a release of ``style`` with ``traffic``."""
+    """What happens, ``act``, at a ``moment`` of a release of ``style`` with ``traffic``, of a workload of this kind."""
 
     act: Act
     moment: Moment
     style: Style
     traffic: str
+    kind: LeaderWorkerSets = LWS
 
     def __str__(self) -> str:
         told = f"{self.act}-{self.moment.name}-{self.style}-{self.traffic}"
-        return told.replace(" ", "-").replace("_", "-").lower()
+        told += "" if self.kind is LWS else f"-{self.kind}"
+        return told.replace(",", "").replace(" ", "-").replace("_", "-").lower()
+
+    @property
+    def column(self) -> str:
+        """The heading of its column in the table of stories."""
+        return self.style.name if self.kind is LWS else f"{self.kind}: {self.style}"
 
     def misses(self, place: Place) -> str:
         """Why it cannot be told there, "" when it can."""
@@ -71,9 +79,11 @@ class Story:
         try:
             # The clean-up of a place is not part of a story, and must not be cut short.
             async with place.world(str(self), programs) as world, asyncio.timeout(STORY_SECONDS):
+                world.use(self.kind)
                 it = release(world, self.style, self.traffic, STALLED_AFTER if self.act is BAD_VERSION else 600)
                 await it.begin()
-                world.kill_after(random.Random(str(self)).randrange(5, 60))
+                # Less changes where a group is one pod.
+                world.kill_after(random.Random(str(self)).randrange(5, 60 if self.kind is LWS else 35))
                 await it.come_to(self.moment)
                 await self.act.happen(it)
                 assert world.kills == 1
@@ -93,6 +103,13 @@ def told() -> Iterator[Story]:
         elif act.name in SAMPLE:
             yield Story(act, SAMPLE[act.name], style, traffic)
     yield from (Story(AGAIN, AGAIN.sample, style, "none") for style in STYLES)
+    kinds = itertools.cycle((STATEFUL_SET, ORDERED, ON_DELETE))
+    unspared = [each for each in STYLES if not each.spared]
+    for act, style, traffic in itertools.product(ACTS, unspared, TRAFFIC):
+        if os.environ.get(ALL) == "1":
+            yield from (Story(act, moment, style, traffic, next(kinds)) for moment in act.moments)
+        elif act.name in SAMPLE:
+            yield Story(act, SAMPLE[act.name], style, traffic, next(kinds))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -123,5 +140,5 @@ async def test_a_release_comes_to_its_end(
 ) -> None:
     if why := story.misses(place):
         pytest.skip(f"{UNROUTED}: {why}")
-    record_property(*Told(story.act.name, story.style.name, story.traffic).note())
+    record_property(*Told(story.act.name, story.column, story.traffic).note())
     await telling[str(story)]

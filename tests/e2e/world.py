@@ -33,6 +33,7 @@ from tests.e2e.plane import connected
 from tests.e2e.scenes import record
 from tests.kubectl.programs import Program, Programs
 from tests.scenarios.containers import TAGGED, Containers
+from tests.scenarios.kinds import LeaderWorkerSets
 from tests.scenarios.names import NAME, ROLLOUTS
 from tests.scenarios.sight import Sight
 from tests.scenarios.user import User
@@ -99,6 +100,10 @@ class RemoteWorld(User, Waits):
         self._tasks: set[asyncio.Task[None]] = set()
         #: What refuses writes in the sandbox; a real API server refuses what it likes.
         self.refuse: Callable[[Any], Any] = lambda _: None
+
+    def use(self, kind: LeaderWorkerSets) -> None:
+        """What the story releases, before it makes any."""
+        self.kind = self._settled.kind = kind
 
     @property
     def now(self) -> datetime:

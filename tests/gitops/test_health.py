@@ -32,7 +32,7 @@ GENERAL = {
     Reason.MULTIKUEUE,
     Reason.NAME_TOO_LONG,
     Reason.INVALID_SPEC,
-    Reason.LWS_UNRESPONSIVE,
+    Reason.WORKLOAD_UNRESPONSIVE,
     Reason.HOLD_CONFLICT,
     Reason.WRITE_REFUSED,
 }

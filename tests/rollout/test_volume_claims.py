@@ -31,7 +31,7 @@ def told(replicas: int, surged: int, size: int, *claims: str, **policy: str) -> 
     d = draft(rollout(canary=plan, status=in_step(capacity="Surge")), stable=facts)
     d = told_of_surge(d)
     (event,) = d.events
-    return event.note, {*kept(d.version, by_scaling=True).of(NAME, range(replicas, replicas + surged))}
+    return event.note, {*kept(facts.workload, d.version, by_scaling=True).of(NAME, range(replicas, replicas + surged))}
 
 
 def deleted(note: str) -> list[str]:

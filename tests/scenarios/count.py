@@ -10,15 +10,8 @@ from typing import Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import scaling
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_REVISION,
-    LWS_WORKER_INDEX,
-    PODS,
-    STATEFUL_SETS,
-)
+from rollout_lws.objects.resources import STATEFUL_SETS
+from tests.scenarios.kinds import parameters
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 CANARY = f"{NAME}-canary"
@@ -39,20 +32,22 @@ class Count:
     """Reads ``world`` as it is at this moment."""
 
     def __init__(self, world: World) -> None:
-        self._world, self._store = world, world.server.store
+        self._world, self._store, self._kind = world, world.server.store, world.kind
 
     def groups(self, name: str = NAME) -> list[Standing]:
         """Groups whose leader exists; one whose leader terminates is not ready."""
-        found = []
-        for pod in self._store.list(PODS, NAMESPACE, {LWS_NAME: name}):
+        found, kind = [], self._kind
+        live = self._store.get(kind.resource, NAMESPACE, name)
+        for pod in kind.pods(self._store, name):
             meta = pod["metadata"]
-            if meta["labels"].get(LWS_WORKER_INDEX) != "0":
+            if not kind.leads(pod):
                 continue
             conditions = {each["type"]: each["status"] for each in (pod.get("status") or {}).get("conditions") or ()}
             ready = conditions.get("Ready") == "True" and "deletionTimestamp" not in meta
-            size = int(meta["annotations"]["leaderworkerset.sigs.k8s.io/size"])
+            size = kind.pods_of_group(pod)
             ready = ready and (size == 1 or self._workers(meta) == size - 1)
-            found.append(Standing(int(meta["labels"][LWS_GROUP_INDEX]), meta["labels"][LWS_REVISION], ready))
+            first = kind.first(live) if live is not None else 0
+            found.append(Standing(kind.index(pod) - first, kind.revision(pod), ready))
         return found
 
     def _workers(self, leader: dict[str, Any]) -> int:
@@ -77,7 +72,7 @@ class Count:
         return sum(group.ready for group in self.groups() if stable and group.revision == stable["revision"])
 
     def live(self, name: str) -> dict[str, Any]:
-        return self._world.server.get(LEADER_WORKER_SETS, NAMESPACE, name)
+        return self._world.server.get(self._kind.resource, NAMESPACE, name)
 
     def rollout(self) -> dict[str, Any]:
         return self._world.server.get(ROLLOUTS, NAMESPACE, NAME)
@@ -90,7 +85,7 @@ class Count:
         return max(min(total, scaling.scaled(step["replicas"], total)) for step in steps)
 
     def stable(self, rollout: dict[str, Any]) -> dict[str, Any] | None:
-        lws = self._store.get(LEADER_WORKER_SETS, NAMESPACE, NAME)
+        lws = self._store.get(self._kind.resource, NAMESPACE, NAME)
         stable = (rollout.get("status") or {}).get("stable")
         return stable if lws and stable and stable["workloadUID"] == lws["metadata"]["uid"] else None
 
@@ -107,17 +102,13 @@ class Count:
         return str(ending.get("reason", "")), str(ending.get("task", ""))
 
     def target(self) -> str:
-        """The revision that LWS gives the template as it stands."""
-        leaders = self._store.get(STATEFUL_SETS, NAMESPACE, NAME)
-        return str(leaders["metadata"]["labels"][LWS_REVISION]) if leaders else ""
-
-
-def rolling(lws: dict[str, Any]) -> dict[str, Any]:
-    return dict(lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"])
+        """The revision that the workload's controller gives the template as it stands."""
+        return self._kind.target(self._store, NAME)
 
 
 def partition(lws: dict[str, Any]) -> int:
-    return int(rolling(lws)["partition"])
+    """That of its own strategy; 0 for one that has none."""
+    return int(parameters(lws).get("partition", 0))
 
 
 def set_partition(leaders: dict[str, Any]) -> int:

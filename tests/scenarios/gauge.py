@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rollout_lws.objects.resources import LWS_WORKER_INDEX, PODS, SERVICES
+from rollout_lws.objects.released import RELEASED, labels_among
+from rollout_lws.objects.resources import PODS, SERVICES
 from rollout_lws.objects.writes import Patch
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.routed import SERVICE, routes_of
 from tests.scenarios.world import NAME, NAMESPACE, World
-
-LEADERS = f"{LWS_WORKER_INDEX}=0"
 
 
 class Gauge:
@@ -53,7 +52,8 @@ class Gauge:
         return sum(_opens(write) for write in self._world.writes[self._writes :])
 
     def _leaders(self) -> list[dict[str, Any]]:
-        found = self._world.server.list(PODS, NAMESPACE, label_selector=LEADERS)
+        kind = self._world.kind
+        found = [pod for pod in self._world.server.list(PODS, NAMESPACE) if kind.leads(pod)]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def _see(self, event: Event) -> None:
@@ -97,11 +97,15 @@ def _ends(event: Event) -> bool:
     """A leader's deletion begins."""
     ending = event.type == "DELETED" or "deletionTimestamp" in event.object["metadata"]
     before = event.previous is not None and "deletionTimestamp" in event.previous["metadata"]
-    return ending and not before and event.object["metadata"]["labels"].get(LWS_WORKER_INDEX) == "0"
+    labels = event.object["metadata"]["labels"]
+    names = labels_among(labels)
+    return ending and not before and names is not None and names.marks_leader(labels)
 
 
 def _opens(write: Any) -> bool:
-    if not isinstance(write, Patch) or write.name != NAME or write.resource != World.LWS:
+    if not isinstance(write, Patch) or write.name != NAME or write.resource not in RELEASED:
         return False
-    strategy = (write.body.get("spec") or {}).get("rolloutStrategy") or {}
-    return bool(strategy.get("rollingUpdateConfiguration", {}).get("partition", HOLD) < HOLD)
+    spec = write.body.get("spec") or {}
+    strategy = spec.get("rolloutStrategy") or spec.get("updateStrategy") or {}
+    rolling = strategy.get("rollingUpdateConfiguration") or strategy.get("rollingUpdate") or {}
+    return bool(rolling.get("partition", HOLD) < HOLD)

@@ -9,14 +9,11 @@ from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
-    LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_REVISION,
-    PODS,
     SERVICES,
     Resource,
 )
 from tests.scenarios.count import Count
+from tests.scenarios.kinds import pinned
 from tests.scenarios.resets import Resets
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
@@ -25,7 +22,7 @@ Check = Callable[[World], None]
 
 def never_two_canaries(world: World) -> None:
     """Invariant 8: one stable LWS and one canary at most."""
-    names = [obj["metadata"]["name"] for obj in world.server.list(LEADER_WORKER_SETS, NAMESPACE)]
+    names = [obj["metadata"]["name"] for obj in world.server.list(world.kind.resource, NAMESPACE)]
     assert len(names) <= 2, names
 
 
@@ -35,7 +32,7 @@ def stable_untouched_before_promotion(world: World) -> Check:
 
     def check(seen: World) -> None:
         ending = seen.status_of(NAME).get("finalising") or {}
-        if seen.get(LEADER_WORKER_SETS, NAME) is None or ending.get("task") == "Promote":
+        if seen.get(seen.kind.resource, NAME) is None or ending.get("task") == "Promote":
             seen.checks.remove(check)
             return
         now = seen.leader_uids()
@@ -53,7 +50,7 @@ def nothing_unapproved_starts() -> Check:
     resets, known = Resets(), set[str]()
 
     def check(seen: World) -> None:
-        lws = seen.get(LEADER_WORKER_SETS, NAME)
+        lws = seen.get(seen.kind.resource, NAME)
         if lws is None:
             return
         now, count = seen.now.timestamp(), Count(seen)
@@ -75,7 +72,7 @@ def at_most_down(groups: int) -> Check:
     """Invariant 3: of the stable LWS's regular groups no more than ``groups`` are away or not ready at once."""
 
     def check(seen: World) -> None:
-        if seen.get(LEADER_WORKER_SETS, NAME) is None:
+        if seen.get(seen.kind.resource, NAME) is None:
             return
         standing = seen.groups()
         ready = sum(
@@ -88,7 +85,7 @@ def at_most_down(groups: int) -> Check:
 
 def always_serving(world: World) -> None:
     """Invariant 2: some group of some version is ready."""
-    listed = [world.groups(obj["metadata"]["name"]) for obj in world.server.list(LEADER_WORKER_SETS, NAMESPACE)]
+    listed = [world.groups(obj["metadata"]["name"]) for obj in world.server.list(world.kind.resource, NAMESPACE)]
     assert any("!" not in told for groups in listed for told in groups.values()), f"nobody serves: {listed}"
 
 
@@ -100,7 +97,7 @@ def share_only_for_who_serves() -> Check:
 
     def check(seen: World) -> None:
         route, count = seen.get(HTTP_ROUTES, NAME), Count(seen)
-        if seen.get(LEADER_WORKER_SETS, NAME) is None:
+        if seen.get(seen.kind.resource, NAME) is None:
             return
         for rule in route["spec"]["rules"] if route else ():
             weights = {ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]}
@@ -131,9 +128,12 @@ def pinned_while_reachable(world: World) -> None:
     for resource, path in ((SERVICES, ("selector",)), (INFERENCE_POOLS, ("selector", "matchLabels"))):
         for each in world.server.list(resource, NAMESPACE) if leaving else ():
             meta, selected = each["metadata"], each["spec"]
+            if selected.get("clusterIP") == "None":
+                # By it pods find each other.
+                continue
             for member in path:
                 selected = (selected or {}).get(member)
-            if not selected or KEYS.original in (meta.get("annotations") or {}) or LWS_NAME in selected:
+            if not selected or KEYS.original in (meta.get("annotations") or {}) or pinned(selected):
                 continue
             found = [pod for pod in leaving if selected.items() <= pod["metadata"]["labels"].items()]
             reached = [pod["metadata"]["name"] for pod in found if _reachable(pod, resource)]
@@ -143,10 +143,10 @@ def pinned_while_reachable(world: World) -> None:
 def one_version_selected(world: World) -> None:
     """No Service or pool leads to groups of both LWSs, whatever became of the Rollout that had pinned it."""
     names = [NAME, f"{NAME}-canary"]
-    pods = [list(world.server.store.list(PODS, NAMESPACE, {LWS_NAME: name})) for name in names]
+    pods = [world.kind.pods(world.server.store, name) for name in names]
     for resource, path in ((SERVICES, ("selector",)), (INFERENCE_POOLS, ("selector", "matchLabels"))):
         for each in world.server.list(resource, NAMESPACE) if all(pods) else ():
-            selected = each["spec"]
+            selected = each["spec"] if each["spec"].get("clusterIP") != "None" else {}
             for member in path:
                 selected = (selected or {}).get(member)
             reached = [
@@ -170,17 +170,17 @@ def _leaving(world: World) -> list[dict[str, Any]]:
     strategy = rollout["spec"]["strategy"] if rollout is not None else {}
     if not (strategy.get("canary") or strategy.get("blueGreen") or {}).get("trafficRoutings"):
         return []
-    canary = store.get(LEADER_WORKER_SETS, NAMESPACE, name)
+    canary = store.get(world.kind.resource, NAMESPACE, name)
     if canary is not None and KEYS.stands_for in (canary["metadata"].get("labels") or {}):
         name = NAME
-        canary = store.get(LEADER_WORKER_SETS, NAMESPACE, name)
+        canary = store.get(world.kind.resource, NAMESPACE, name)
     gone = canary is None or not canary["spec"]["replicas"] or "deletionTimestamp" in canary["metadata"]
-    found = list(store.list(PODS, NAMESPACE, {LWS_NAME: name})) if gone else []
+    found = world.kind.pods(store, name) if gone else []
     status = world.status_of(NAME)
     aborted, stable = (status.get("aborted") or {}).get("revision"), (status.get("stable") or {}).get("revision")
     if aborted not in (None, stable):
-        own = store.list(PODS, NAMESPACE, {LWS_NAME: NAME})
-        found += [pod for pod in own if pod["metadata"]["labels"][LWS_REVISION] == aborted]
+        own = world.kind.pods(store, NAME)
+        found += [pod for pod in own if world.kind.revision(pod) == aborted]
     return found
 
 
@@ -195,4 +195,4 @@ def kept_by_lws(world: World) -> list[str]:
     uid = world.lws["metadata"]["uid"]
     found = world.server.list(CONTROLLER_REVISIONS, NAMESPACE)
     records = [each for each in found if any(owner["uid"] == uid for owner in each["metadata"]["ownerReferences"])]
-    return [each["metadata"]["labels"][LWS_REVISION] for each in sorted(records, key=lambda each: each["revision"])]
+    return [world.kind.revision_of_record(each) for each in sorted(records, key=lambda each: each["revision"])]

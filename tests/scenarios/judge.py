@@ -6,20 +6,11 @@ write will do to it, and of every change of the store. It knows nothing of how t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rollout_lws.objects.resources import (
-    CONTROLLER_REVISIONS,
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_REVISION,
-    LWS_WORKER_INDEX,
-    PODS,
-    STATEFUL_SETS,
-)
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.borders import assert_within
@@ -73,7 +64,7 @@ class Judge(Count):
         self._count(write)
         if self._exact:
             assert_within(self._store, write, NAME, NAMESPACE)
-        if write.resource == LEADER_WORKER_SETS:
+        if write.resource == self._kind.resource:
             if isinstance(write, Create):
                 self._canary_made(write)
             elif write.name == NAME:
@@ -150,35 +141,44 @@ class Judge(Count):
     def _pod_deleted(self, write: Delete) -> None:
         pod = self._store.get(PODS, NAMESPACE, write.name)
         assert pod is not None
-        labels = pod["metadata"]["labels"]
         assert write.uid == pod["metadata"]["uid"], f"without a uid: {write}"
-        assert (labels[LWS_NAME], labels[LWS_WORKER_INDEX]) == (NAME, "0"), f"no leader of the stable LWS: {write}"
+        if self._kind.owns(pod, CANARY) and not self.live(CANARY)["spec"]["replicas"]:
+            # One that its controller would wait for.
+            assert not self._is_ready(pod), f"it would go by itself: {write}"
+            return
+        leads = self._kind.owns(pod, NAME) and self._kind.leads(pod)
+        assert leads, f"no leader of the stable workload: {write}"
         ending, task = self.task()
-        lws, ordinal = self.live(NAME), int(labels[LWS_GROUP_INDEX])
+        lws, revision = self.live(NAME), self._kind.revision(pod)
+        ordinal = self._kind.index(pod) - self._kind.first(lws)
         in_step = not self._style.apart and self.in_step()
         if task == "Promote" or (in_step and partition(lws) < HOLD):
             assert not self._exact or partition(lws) <= ordinal, f"outside of the window: {write}"
-            assert labels[LWS_REVISION] != self.target(), f"it is new already: {write}"
+            assert revision != self.target(), f"it is new already: {write}"
         else:
             stable = self.stable(self.rollout())
             back = task in ("RollBackPromotion", "RollBackSteps") or in_step
             assert back and stable, f"a group is restarted at {(ending, task)}: {write}"
-            assert labels[LWS_REVISION] != stable["revision"], f"it is stable's already: {write}"
+            assert revision != stable["revision"], f"it is stable's already: {write}"
         if self._exact:
             self._serves_without({ordinal}, canary=True, write=write)
+
+    def _is_ready(self, pod: Mapping[str, Any]) -> bool:
+        conditions = {each["type"]: each["status"] for each in (pod.get("status") or {}).get("conditions") or ()}
+        return conditions.get("Ready") == "True"
 
     def _record_deleted(self, write: Delete) -> None:
         """LWS makes workers from the newest record of their leader's revision: that one is never taken from it."""
         records = list(self._store.list(CONTROLLER_REVISIONS, NAMESPACE))
         gone = next(each for each in records if each["metadata"]["name"] == write.name)
-        if gone["metadata"]["labels"].get(LWS_NAME) != NAME:
+        if not self._kind.owns(gone, NAME):
             return
         assert write.uid == gone["metadata"]["uid"], f"without a uid: {write}"
-        revision, owners = gone["metadata"]["labels"][LWS_REVISION], gone["metadata"]["ownerReferences"]
+        revision, owners = self._kind.revision_of_record(gone), gone["metadata"]["ownerReferences"]
         newer = (
             each
             for each in records
-            if each["metadata"]["labels"].get(LWS_REVISION) == revision
+            if self._kind.revision_of_record(each) == revision
             and each["metadata"].get("ownerReferences") == owners
             and each["revision"] > gone["revision"]
         )
@@ -190,12 +190,12 @@ class Judge(Count):
         back = self._store.get(
             CONTROLLER_REVISIONS, NAMESPACE, (leaders.get("status") or {}).get("currentRevision", "")
         )
-        needed = carried | {each["metadata"]["labels"][LWS_REVISION] for each in (leaders, back) if each}
+        needed = carried | {self._kind.revision_of_record(each) for each in (leaders, back) if each}
         assert revision not in needed, f"groups need it: {write}"
 
     def _serves_without(self, ordinals: set[int] | dict[int, str], *, canary: bool, write: Write) -> None:
         """Invariant 2: the last version that serves is never deleted, shrunk or restarted."""
-        lws = self._store.get(LEADER_WORKER_SETS, NAMESPACE, NAME)
+        lws = self._store.get(self._kind.resource, NAMESPACE, NAME)
         if lws is None or "deletionTimestamp" in lws["metadata"] or not lws["spec"]["replicas"]:
             return
         stable = self.groups()
@@ -215,13 +215,13 @@ class Judge(Count):
     def _check(self, event: Event) -> None:
         if self._resets.is_away and not self._world.running:
             self._loosened = True
-        if event.resource == LEADER_WORKER_SETS:
-            named = [obj["metadata"]["name"] for obj in self._store.list(LEADER_WORKER_SETS, NAMESPACE)]
+        if event.resource == self._kind.resource:
+            named = [obj["metadata"]["name"] for obj in self._store.list(self._kind.resource, NAMESPACE)]
             assert {name for name in named if name.startswith(NAME)} <= {NAME, CANARY}, named
             if event.object["metadata"]["name"] == NAME:
                 self._lws_changed(event)
-        elif event.resource == STATEFUL_SETS and event.object["metadata"]["name"] == NAME:
-            self._loosened = self._loosened and not self._tight(event.object)
+        if event.resource == STATEFUL_SETS and event.object["metadata"]["name"] == NAME:
+            self._loosened = self._loosened and (event.type == "DELETED" or not self._tight(event.object))
         elif event.resource == PODS and event.type == "ADDED":
             self._pod_made(event.object)
         elif event.resource == ROLLOUTS and event.type == "MODIFIED" and event.previous is not None:
@@ -248,25 +248,26 @@ class Judge(Count):
         leaders = self._store.get(STATEFUL_SETS, NAMESPACE, NAME) or {}
         current = (leaders.get("status") or {}).get("currentRevision", "")
         record = self._store.get(CONTROLLER_REVISIONS, NAMESPACE, current)
-        return bool(record and record["metadata"]["labels"][LWS_REVISION] == revision)
+        return bool(record and self._kind.revision_of_record(record) == revision)
 
     def _pod_made(self, pod: dict[str, Any]) -> None:
         """The main promise: under the hold, whoever restarts a group, it comes back at the stable version."""
-        labels = pod["metadata"].get("labels") or {}
-        if (labels.get(LWS_NAME), labels.get(LWS_WORKER_INDEX)) != (NAME, "0"):
+        if not (self._kind.owns(pod, NAME) and self._kind.leads(pod)):
             return
+        revision = self._kind.revision(pod)
         rollout = self._store.get(ROLLOUTS, NAMESPACE, NAME)
         stable = self.stable(rollout) if rollout else None
-        if not stable or stable["revision"] == labels[LWS_REVISION] or self.task()[1] == "Promote":
+        if not stable or stable["revision"] == revision or self.task()[1] == "Promote":
             return
         lws, leaders = self.live(NAME), self._store.get(STATEFUL_SETS, NAMESPACE, NAME)
         assert leaders is not None
-        ordinal, open_from = int(labels[LWS_GROUP_INDEX]), min(partition(lws), set_partition(leaders))
+        ordinal = self._kind.index(pod) - self._kind.first(lws)
+        open_from = min(partition(lws), set_partition(leaders))
         closing = open_from < HOLD and self.task()[1] in ("RollBackPromotion", "RollBackSteps")
         in_step = not self._style.apart and ordinal >= open_from
         lately = self._resets.excuse(self._world.server.clock())
         assert self._loosened or closing or in_step or lately, (
-            f"group {ordinal} comes up at {labels[LWS_REVISION]}, stable is {stable['revision']};"
+            f"group {ordinal} comes up at {revision}, stable is {stable['revision']};"
             f" partition {partition(lws)}, {self.task()}"
         )
 
@@ -277,7 +278,7 @@ class Judge(Count):
         was, now = self.stable(before), self.stable(after)
         if not was or not now or (was["workloadUID"], was["revision"]) == (now["workloadUID"], now["revision"]):
             return
-        lws = self._store.get(LEADER_WORKER_SETS, NAMESPACE, NAME)
+        lws = self._store.get(self._kind.resource, NAMESPACE, NAME)
         if lws is None or was["workloadUID"] != now["workloadUID"] or not lws["spec"]["replicas"]:
             return
         if not self._exact:

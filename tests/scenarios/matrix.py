@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout_lws.objects.resources import PODS
+from tests.scenarios.count import partition
 from tests.scenarios.invariants import Check, always_serving, stable_untouched_before_promotion
 from tests.scenarios.judge import CANARY, HOLD, Judge
 from tests.scenarios.routed import SERVICE, hold_record
@@ -178,10 +179,10 @@ class Release(Staged):
         world = self.world
         assert self.ready(version), world.describe()
         marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
-        partition = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"]
-        assert (partition == HOLD, KEYS.held in marks) == (waits, waits), (partition, marks)
+        held = partition(world.lws) == HOLD
+        assert (held, KEYS.held in marks) == (waits, waits), (partition(world.lws), marks)
         names = world.names()
-        assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), world.describe()
+        assert (world.workloads, names["batchreleases"]) == ([NAME], []), world.describe()
         if self.plan.routed:
             assert (hold_record(world), names["services"]) == (self.lent, sorted([NAME, SERVICE]))
         self.assert_untouched()

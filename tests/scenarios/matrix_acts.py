@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.judge import CANARY
 from tests.scenarios.matrix import GROUPS, Moment, Release
@@ -107,7 +106,8 @@ async def bad_version(it: Release) -> None:
 
 
 async def group_lost(it: Release) -> None:
-    for name, ordinal in (it.new_groups()[0], (NAME, GROUPS - 1 if it.plan.style.apart else 0)):
+    first = it.world.kind.first(it.world.lws)
+    for name, ordinal in (it.new_groups()[0], (NAME, first + (GROUPS - 1 if it.plan.style.apart else 0))):
         await it.until(lambda: _others_serve(it, name, ordinal), "others serve")  # noqa: B023
         it.lose(name, ordinal)
         await it.world._change(1)
@@ -152,14 +152,15 @@ async def _aborted(it: Release) -> None:
 async def _scaled(it: Release, groups: int) -> None:
     """Invariant 9: a new number of groups costs no canary and skips no step."""
     world = it.world
-    canary, step = world.get(LEADER_WORKER_SETS, CANARY), world.status["currentStepIndex"]
+    canary, step = world.get(world.kind.resource, CANARY), world.status["currentStepIndex"]
+    highest = world.kind.first(world.lws) + groups - 1
     it.do(lambda: it.replicas(groups))
     # Those of a surge stand beside them.
-    beside = lambda: it.plan.style.spared or max(world.groups()) < groups  # noqa: E731
-    await it.until(lambda: groups - 1 in world.groups() and beside(), f"{groups} groups")
+    beside = lambda: it.plan.style.spared or max(world.groups()) <= highest  # noqa: E731
+    await it.until(lambda: highest in world.groups() and beside(), f"{groups} groups")
     await world.rest()
     if it.in_steps:
-        now = world.get(LEADER_WORKER_SETS, CANARY)
+        now = world.get(world.kind.resource, CANARY)
         assert (now and now["metadata"]["uid"]) == (canary and canary["metadata"]["uid"])
         assert world.status["currentStepIndex"] == step, "no step is skipped"
     await it.ends_at("v2")

@@ -20,6 +20,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
 from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
 from rollout_lws.sandbox.meter.meter import By
+from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.routed import BY_ROUTE, GATEWAY, SERVICE, Provider, assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -151,14 +152,16 @@ async def metered(
     min_ready: int = 3,
     by: Provider = BY_ROUTE,
     words: Mapping[str, Any] | None = None,
+    kind: LeaderWorkerSets = LWS,
     **routing: Any,
 ) -> AsyncIterator[Metered]:
-    """An LWS at rest whose requests are measured from now on; ``routing`` is added to the Rollout's trafficRoutings,
-    ``words`` to its style.
+    """A workload of this kind at rest whose requests are measured from now on; ``routing`` is added to the Rollout's
+    trafficRoutings, ``words`` to its style.
 
     ``min_ready`` seconds after it became ready a group counts, and all data planes know it by then.
     """
     world = World(Options(timing=PODS_TAKE))
+    world.kind = kind
     try:
         before = await routed_at_rest(world, *steps, replicas=replicas, by=by, words=words, **routing)
         world.patch_rollout({"strategy": {"minReadySeconds": min_ready}})

@@ -12,10 +12,6 @@ import msgspec
 
 from rollout_lws.objects.resources import (
     HTTP_ROUTES,
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
     PODS,
     SERVICES,
 )
@@ -23,6 +19,7 @@ from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
 from rollout_lws.sandbox.meter import Client, TrafficMeter
+from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.metered import LAG, PODS_TAKE, STREAM
 from tests.scenarios.routed import GATEWAY, ROUTE, create_gateway, make
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
@@ -51,8 +48,8 @@ def create_sides(
 ) -> None:
     """Two workloads, a Service for the leaders of each, and a route with all weight at the first."""
     for name, count, version in ((BLUE, replicas, tag), (GREEN, beside, other)):
-        world.create_workload(name=name, replicas=count, size=size, tag=version)
-        selector = {"app": "llama", LWS_NAME: name, LWS_WORKER_INDEX: "0"}
+        world.create_workload(name=name, replicas=count, size=min(size, world.kind.largest), tag=version)
+        selector = {"app": "llama", **world.kind.selected(name)}
         make(
             world, SERVICES, SERVICES_OF[name], spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]}
         )
@@ -73,12 +70,13 @@ def rollout(
     routing: dict[str, Any] | None = None,
     spec: dict[str, Any] | None = None,
     shift: dict[str, Any] | None = None,
+    kind: LeaderWorkerSets = LWS,
     **strategy: Any,
 ) -> dict[str, Any]:
     """The manifest of the pair's Rollout; ``strategy`` goes beside the style, ``spec`` beside the strategy; by default
     no workload is written.
     """
-    kind = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
+    named = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     asked = {
         "service": SERVICES_OF[BLUE],
         "counterpartService": SERVICES_OF[GREEN],
@@ -92,8 +90,8 @@ def rollout(
         "kind": ROLLOUTS.kind,
         "metadata": {"name": NAME, "namespace": NAMESPACE},
         "spec": {
-            "workloadRef": {**kind, "name": BLUE},
-            "counterpartRef": {**kind, "name": GREEN},
+            "workloadRef": {**named, "name": BLUE},
+            "counterpartRef": {**named, "name": GREEN},
             **({"touch": "RouteOnly"} if spec is None else spec),
             "strategy": {"canary": canary, **strategy},
         },
@@ -105,14 +103,14 @@ async def all_ready(world: World, *names: str) -> None:
 
 
 def _ready(world: World, name: str) -> bool:
-    lws = world.get(LEADER_WORKER_SETS, name)
+    lws = world.get(world.kind.resource, name)
     return lws is not None and (lws.get("status") or {}).get("readyReplicas", 0) == lws["spec"]["replicas"]
 
 
 async def pair_at_rest(world: World, *steps: dict[str, Any], more: Any = None, **sizes: Any) -> None:
     """Both workloads at v1, the first one active."""
     create_sides(world, **sizes)
-    world.server.create(ROLLOUTS, rollout(*steps, **(more or {})))
+    world.server.create(ROLLOUTS, rollout(*steps, kind=world.kind, **(more or {})))
     await all_ready(world, BLUE, GREEN)
     world.checks.append(no_workload_written(world))
     world.start_controller()
@@ -123,7 +121,7 @@ async def pair_at_rest(world: World, *steps: dict[str, Any], more: Any = None, *
 async def scaled_pair(world: World, *steps: dict[str, Any], more: Any = None, **sizes: Any) -> None:
     """Two workloads that releases scale, both at v1; the first one is active, the other one has no groups."""
     create_sides(world, **{"beside": 0, **sizes})
-    world.server.create(ROLLOUTS, rollout(*steps, **{"spec": {}, **(more or {})}))
+    world.server.create(ROLLOUTS, rollout(*steps, kind=world.kind, **{"spec": {}, **(more or {})}))
     await all_ready(world, BLUE)
     world.start_controller()
     await world.until_state("Healthy")
@@ -136,7 +134,7 @@ def no_workload_written(world: World) -> Callable[[World], None]:
 
     def check(seen: World) -> None:
         nonlocal judged
-        kinds = (LEADER_WORKER_SETS, SERVICES, PODS)
+        kinds = (world.kind.resource, SERVICES, PODS)
         touched = [each for each in seen.writes[judged:] if not isinstance(each, Confirm) and each.resource in kinds]
         assert not touched and not seen.labels, (touched, seen.labels)
         judged = len(seen.writes)
@@ -170,7 +168,8 @@ class WeightJudge:
         assert not empty or not ready, f"{empty} got weight without a ready group: {found}"
 
     def _has_ready_leader(self, name: str) -> bool:
-        leaders = self.world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0")
+        kind = self.world.kind
+        leaders = [pod for pod in kind.pods(self.world.server.store, name) if kind.leads(pod)]
         return any(
             each["type"] == "Ready" and each["status"] == "True"
             for pod in leaders
@@ -189,7 +188,7 @@ class ScaleJudge:
         store_write = self.world.store_write
 
         def judged(write: Write) -> None:
-            if isinstance(write, Patch) and write.resource == LEADER_WORKER_SETS:
+            if isinstance(write, Patch) and write.resource == self.world.kind.resource:
                 self.judge(write)
             store_write(write)
 
@@ -205,8 +204,8 @@ class ScaleJudge:
 
 def apply(world: World, name: str, tag: str, **spec: Any) -> None:
     """Another version for this side, as its owner applies it."""
-    template = {"workerTemplate": {"spec": {"containers": world.containers.of(tag)}}}
-    world.patch_lws({"leaderWorkerTemplate": template, **spec}, name)
+    template = {"spec": {"containers": world.containers.of(tag)}}
+    world.patch_lws({**world.kind.versioned(template), **spec}, name)
 
 
 def weights(world: World) -> dict[str, int]:
@@ -257,8 +256,9 @@ ADMIN = rule_of("/admin", {SERVICES_OF[BLUE]: 1})
 
 def set_ready(world: World, name: str, ready: bool, group: int | None = None) -> None:
     """All pods of a side, or of one of its groups, stop answering, or answer again."""
-    of_group = f",{LWS_GROUP_INDEX}={group}" if group is not None else ""
-    for pod in world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}{of_group}"):
+    for pod in world.kind.pods(world.server.store, name):
+        if group not in (None, world.kind.index(pod)):
+            continue
         annotations = {PREFIX + CUT_OFF: None if ready else "true"}
         world.patch(PODS, pod["metadata"]["name"], {"metadata": {"annotations": annotations}})
 
@@ -380,9 +380,10 @@ class MeteredPair:
 
 @asynccontextmanager
 async def metered_pair(
-    *steps: dict[str, Any], more: Any = None, scaled: bool = False, **sizes: Any
+    *steps: dict[str, Any], more: Any = None, scaled: bool = False, kind: LeaderWorkerSets = LWS, **sizes: Any
 ) -> AsyncIterator[MeteredPair]:
     world = World(Options(timing=PODS_TAKE))
+    world.kind = kind
     try:
         await (scaled_pair if scaled else pair_at_rest)(world, *steps, more=more, **sizes)
         meter = TrafficMeter(world.server, (Client("users", route=ROUTE),), drain=STREAM, lag=LAG)

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, PODS
+from rollout_lws.objects.released import workload_among
+from rollout_lws.objects.resources import HTTP_ROUTES, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from rollout_lws.sandbox.store import Event
@@ -56,12 +57,11 @@ def apply_set(world: World, tag: str, side: str = GREEN, *, release_id: str = ""
 
 
 def apply_one(world: World, name: str, tag: str, *, release_id: str = "") -> None:
-    template = {"workerTemplate": {"spec": {"containers": world.containers.of(tag)}}}
-    body: dict[str, Any] = {"spec": {"leaderWorkerTemplate": template}}
+    body: dict[str, Any] = {"spec": world.kind.versioned({"spec": {"containers": world.containers.of(tag)}})}
     if release_id:
         # A label that comes first would release what there is.
         body["metadata"] = {"labels": {KEYS.rollout_id: release_id}}
-    world.patch(LEADER_WORKER_SETS, name, body)
+    world.patch(world.kind.resource, name, body)
 
 
 async def in_step(world: World, step: int = 1, *, side: str = GREEN, tag: str = "v2") -> None:
@@ -102,7 +102,7 @@ def roles(world: World) -> dict[str, set[str | None]]:
 
 
 def _lws(world: World, name: str) -> dict[str, Any]:
-    lws = world.get(LEADER_WORKER_SETS, name)
+    lws = world.get(world.kind.resource, name)
     assert lws is not None, f"{name} does not exist"
     return lws
 
@@ -125,7 +125,7 @@ class SetJudge:
         world.server.store.subscribe(self._see)
 
     def _leaders(self) -> list[dict[str, Any]]:
-        return self._world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_WORKER_INDEX}=0")
+        return [pod for pod in self._world.server.list(PODS, NAMESPACE) if self._world.kind.leads(pod)]
 
     def _see(self, event: Event) -> None:
         if event.resource not in (PODS, HTTP_ROUTES):
@@ -133,7 +133,7 @@ class SetJudge:
         tags: dict[str, set[str]] = {}
         for pod in self._leaders():
             meta = pod["metadata"]
-            name = meta["labels"][LWS_NAME]
+            name = workload_among(meta["labels"])
             if meta["uid"] not in self._known:
                 self._known.add(meta["uid"])
                 self.loads[name] = self.loads.get(name, 0) + 1

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.count import partition
@@ -41,7 +40,7 @@ def partitions(world: World) -> dict[str, int]:
 
 
 def _sides(world: World) -> dict[str, dict[str, Any]]:
-    found = {name: world.get(LEADER_WORKER_SETS, name) for name in (BLUE, GREEN)}
+    found = {name: world.get(world.kind.resource, name) for name in (BLUE, GREEN)}
     return {name: lws for name, lws in found.items() if lws is not None}
 
 
@@ -55,21 +54,21 @@ def stalled(world: World, reason: Reason) -> bool:
 def drop_labels(world: World) -> None:
     """Another client removes the labels that tell the roles."""
     for name in _sides(world):
-        world.patch(LEADER_WORKER_SETS, name, {"metadata": {"labels": {KEYS.side: None}}})
+        world.patch(world.kind.resource, name, {"metadata": {"labels": {KEYS.side: None}}})
 
 
 def recreate_rollout(world: World, spec: dict[str, Any] | None = None, **strategy: Any) -> None:
     """Another client removes the Rollout with its finalizer, and applies its manifest again."""
     world.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
     world.delete(ROLLOUTS, NAME)
-    world.server.create(ROLLOUTS, rollout(spec=spec or {}, **strategy))
+    world.server.create(ROLLOUTS, rollout(spec=spec or {}, kind=world.kind, **strategy))
 
 
 def refuse_patches(world: World, code: int, refused: Callable[[Mapping[str, Any]], bool]) -> None:
     """A webhook or a policy refuses these patches of the sides, until ``admit_all``."""
 
     def refuse(write: Write) -> ApiError | None:
-        of_side = isinstance(write, Patch) and write.resource == LEADER_WORKER_SETS and refused(write.body)
+        of_side = isinstance(write, Patch) and write.resource == world.kind.resource and refused(write.body)
         return ApiError(code, "Refused", "refused by a webhook or a policy") if of_side else None
 
     world.refuse = refuse

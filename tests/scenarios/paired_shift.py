@@ -7,14 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    PODS,
-    SERVICES,
-)
+from rollout_lws.objects.released import labels_among
+from rollout_lws.objects.resources import PODS, SERVICES
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.paired import (
     BLUE,
@@ -50,21 +44,23 @@ class ShiftJudge:
         world.server.store.subscribe(self._see)
 
     def _pods(self, *, leaders: bool = False) -> list[dict[str, Any]]:
-        only = f"{LWS_WORKER_INDEX}=0" if leaders else ""
-        return self._world.server.list(PODS, NAMESPACE, label_selector=only)
+        every = self._world.server.list(PODS, NAMESPACE)
+        return [pod for pod in every if not leaders or self._world.kind.leads(pod)]
 
     def _see(self, event: Event) -> None:
         if event.resource != PODS:
             return
         by_group: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        kind = self._world.kind
         for pod in self._pods():
             labels = pod["metadata"]["labels"]
-            if LWS_GROUP_INDEX in labels:
-                by_group.setdefault((labels[LWS_NAME], labels[LWS_GROUP_INDEX]), []).append(pod)
-            if labels.get(LWS_WORKER_INDEX) == "0" and pod["metadata"]["uid"] not in self._known:
+            names = labels_among(labels)
+            if names is not None and names.index in labels:
+                by_group.setdefault((names.workload_of(labels), labels[names.index]), []).append(pod)
+            if kind.leads(pod) and pod["metadata"]["uid"] not in self._known:
                 self._known.add(pod["metadata"]["uid"])
                 self.loads += 1
-        ready = sum(len(pods) == 2 and all(map(_is_ready, pods)) for pods in by_group.values())
+        ready = sum(len(pods) == min(2, kind.largest) and all(map(_is_ready, pods)) for pods in by_group.values())
         if self.most is not None and len(by_group) > self.most:
             self._world.errors.append(AssertionError(f"{len(by_group)} groups: {sorted(by_group)}"))
         if self.least is not None and ready < self.least:
@@ -101,7 +97,7 @@ class LoadJudge:
 
 
 def pods_of(world: World, side: str) -> list[dict[str, Any]]:
-    return world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={side}")
+    return world.kind.pods(world.server.store, side)
 
 
 def unlabelled(world: World) -> list[str]:
@@ -148,7 +144,7 @@ def assert_none_left(world: World) -> None:
     """No note of a release is left on a workload or a pod."""
     assert not draining(world) and not unlabelled(world)
     for name in replicas(world):
-        lws = world.get(LEADER_WORKER_SETS, name) or {"metadata": {}}
+        lws = world.get(world.kind.resource, name) or {"metadata": {}}
         assert KEYS.replicas not in (lws["metadata"].get("annotations") or {}), name
 
 

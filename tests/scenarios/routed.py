@@ -20,6 +20,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.scenarios.invariants import pinned_while_reachable
+from tests.scenarios.kinds import MADE
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, NAMESPACE, World
 
@@ -66,7 +67,7 @@ def create_route(
     world: World, name: str = ROUTE, service: str = SERVICE, backend: Mapping[str, Any] | None = None, **more: Any
 ) -> None:
     """A Gateway where none is lent, a Service for the leaders, and a route to it, or to another ``backend``."""
-    selector = {"app": "llama", LWS_WORKER_INDEX: "0"}
+    selector = {"app": "llama", **world.kind.leaders_selected()}
     reference = dict(backend or {"name": service, "port": 80}) | more
     make(world, SERVICES, service, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
     parents = [world.gateway or create_gateway(world)]
@@ -76,7 +77,7 @@ def create_route(
 
 def create_pools(world: World) -> None:
     """A pool for each version, each with an endpoint picker of its own that does not run, and a route to the first."""
-    selector = {"matchLabels": {"app": "llama", LWS_WORKER_INDEX: "0"}}
+    selector = {"matchLabels": {"app": "llama", **world.kind.leaders_selected()}}
     for pool in (POOL, CANARY_POOL):
         ports = [{"port": 9002}]
         make(world, SERVICES, f"{pool}-epp", spec={"selector": {"app": f"{pool}-epp"}, "ports": ports})
@@ -224,4 +225,4 @@ def _leads_to_the_canary(world: World, asked: Mapping[str, Any]) -> bool:
     route = world.get(HTTP_ROUTES, ROUTE) if gateway else None
     backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
     drained = all(ref.get("weight", 1) == 0 for ref in backends if ref["name"] == stable)
-    return selector.get(LWS_NAME) == f"{NAME}-canary" and drained
+    return f"{NAME}-canary" in (selector.get(LWS_NAME), selector.get(MADE)) and drained

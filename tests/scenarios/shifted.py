@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.scenarios.metered import Metered, metered
 from tests.scenarios.paired_shift import GROUPS, STEPS, draining, unlabelled
 from tests.scenarios.routed import SERVICE
@@ -50,7 +49,7 @@ def assert_serves(world: World, name: str, tag: str, count: int = GROUPS) -> Non
     assert replicas(world) == ({NAME: 0, CANARY: count} if name == CANARY else {NAME: count})
     assert world.groups(name) == dict.fromkeys(range(count), tag)
     assert roles(world).get(NAME) == ("parked" if name == CANARY else None)
-    every = (each["metadata"] for each in world.server.list(LEADER_WORKER_SETS, NAMESPACE))
+    every = (each["metadata"] for each in world.server.list(world.kind.resource, NAMESPACE))
     assert not [meta["name"] for meta in every if KEYS.replicas in (meta.get("annotations") or {})]
     assert not draining(world) and not unlabelled(world)
     assert world.names()["batchreleases"] == [] and f"{SERVICE}-canary" not in world.names()["services"]

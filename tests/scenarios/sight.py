@@ -7,10 +7,11 @@ from typing import Any
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
-from rollout_lws.objects.resources import ENDPOINT_SLICES, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.resources import ENDPOINT_SLICES, Resource
 from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.sandbox.apiserver import ApiServer
 from tests.scenarios.containers import TAGGED, Containers
+from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
 
@@ -18,6 +19,7 @@ class Sight:
     """Reads ``server``; the Rollout that is meant is called ``name``, and ``containers`` are what runs in pods."""
 
     server: ApiServer
+    kind: LeaderWorkerSets = LWS
     containers: Containers = TAGGED
     name: str
 
@@ -38,7 +40,7 @@ class Sight:
 
     @property
     def lws(self) -> dict[str, Any]:
-        found = self.get(LEADER_WORKER_SETS, NAME)
+        found = self.get(self.kind.resource, NAME)
         assert found is not None
         return found
 
@@ -61,13 +63,13 @@ class Sight:
 
     def groups(self, name: str = NAME) -> dict[int, str]:
         """Version by ordinal, with "!" when a pod of the group is not ready."""
-        size = (self.get(LEADER_WORKER_SETS, name) or self.lws)["spec"]["leaderWorkerTemplate"].get("size", 1)
+        size = self.kind.size(self.get(self.kind.resource, name) or self.lws)
         found: dict[int, list[tuple[str, bool]]] = {}
-        for pod in self.server.list(kinds.PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
+        for pod in self.kind.pods(self.server.store, name):
             conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
             ready = conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
             version = self.containers.version(pod)
-            found.setdefault(int(pod["metadata"]["labels"][kinds.LWS_GROUP_INDEX]), []).append((version, ready))
+            found.setdefault(self.kind.index(pod), []).append((version, ready))
         return {
             index: members[0][0]
             + (
@@ -89,17 +91,26 @@ class Sight:
         )
 
     def leader_uids(self, name: str = NAME) -> dict[str, str]:
-        selector = f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"
-        pods = self.server.list(kinds.PODS, NAMESPACE, label_selector=selector)
-        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
+        pods = self.kind.pods(self.server.store, name)
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if self.kind.leads(pod)}
 
     def get_canary_replicas(self) -> int | None:
-        canary = self.get(LEADER_WORKER_SETS, f"{NAME}-canary")
+        canary = self.get(self.kind.resource, f"{NAME}-canary")
         return canary["spec"]["replicas"] if canary else None
+
+    @property
+    def workloads(self) -> list[str]:
+        """Names of the objects of the kind that is released."""
+        return self.names()[self.kind.resource.plural]
+
+    def all_at(self, version: str) -> dict[int, str]:
+        """The groups, when each of them is ready at this version."""
+        first = self.kind.first(self.lws)
+        return dict.fromkeys(range(first, first + self.lws["spec"]["replicas"]), version)
 
     def names(self) -> dict[str, list[str]]:
         """Everything that exists, by resource, pods of groups and events apart."""
         listed = {}
-        for resource in (LEADER_WORKER_SETS, kinds.STATEFUL_SETS, batch_releases(), kinds.SERVICES):
+        for resource in (kinds.LEADER_WORKER_SETS, kinds.STATEFUL_SETS, batch_releases(), kinds.SERVICES):
             listed[resource.plural] = sorted(obj["metadata"]["name"] for obj in self.server.list(resource, NAMESPACE))
         return listed

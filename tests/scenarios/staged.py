@@ -8,6 +8,7 @@ from typing import Any
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.objects.writes import Write
+from tests.scenarios.count import partition
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.judge import HOLD
 from tests.scenarios.routed import ROUTE, create_provider, hold_record
@@ -48,7 +49,7 @@ class Staged(Acts):
         await self.world.until(lambda: self.world.state == "Healthy" and self.ready("v1"), "adopted", 120)
 
     def ready(self, version: str) -> bool:
-        return self.world.groups() == dict.fromkeys(range(self.world.lws["spec"]["replicas"]), version)
+        return self.world.groups() == self.world.all_at(version)
 
     def running_version(self) -> str:
         """The one version of which every group is ready, "" when there is none."""
@@ -60,8 +61,8 @@ class Staged(Acts):
         told = world.describe()
         assert self.ready(version), told
         names = world.names()
-        assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), told
-        assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD, told
+        assert (world.workloads, names["batchreleases"]) == ([NAME], []), told
+        assert partition(world.lws) == HOLD, told
         marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
         assert marks <= {KEYS.original, KEYS.aborted}, told
         assert "finalising" not in world.status and "requestedAction" not in world.status, told

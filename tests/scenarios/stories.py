@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.workload.hold import HOLD
+from tests.scenarios.count import partition
 from tests.scenarios.invariants import never_two_canaries, stable_untouched_before_promotion
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
@@ -26,7 +27,7 @@ STEPS: tuple[dict[str, Any], ...] = (
 
 async def at_rest(world: World, *steps: dict[str, Any], replicas: int = 4, size: int = 2, **strategy: Any) -> None:
     """An LWS at version v1 in care of a Rollout, everything ready; invariants are watched from here on."""
-    world.create_workload(replicas=replicas, size=size)
+    world.create_workload(replicas=replicas, size=min(size, world.kind.largest))
     world.create_rollout(*(steps or STEPS), **strategy)
     # Nothing is to be decided while groups load for the first time; looking on takes longer than all the rest.
     await world.until(
@@ -54,11 +55,12 @@ async def mid_promotion(world: World, tag: str = "v2") -> None:
 
 def assert_clean(world: World, tag: str, replicas: int = 4) -> None:
     """At rest at one version, held, and nothing left of any release but history."""
-    assert world.groups() == dict.fromkeys(range(replicas), tag), world.describe()
-    assert world.names()["leaderworkersets"] == [NAME]
+    assert world.groups() == world.all_at(tag), world.describe()
+    assert len(world.groups()) == replicas
+    assert world.workloads == [NAME]
     assert world.names()["batchreleases"] == []
     assert world.names()["services"] == [NAME]
-    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD
+    assert partition(world.lws) == HOLD
     marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
     assert marks <= {KEYS.original, KEYS.aborted}
     owned = [
@@ -67,4 +69,4 @@ def assert_clean(world: World, tag: str, replicas: int = 4) -> None:
         if obj["metadata"]["name"].startswith(CANARY)
     ]
     assert owned == []
-    assert world.get(LEADER_WORKER_SETS, CANARY) is None
+    assert world.get(world.kind.resource, CANARY) is None

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.scenarios.metered import Metered, metered
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.stories import CANARY
@@ -78,7 +77,7 @@ def roles(world: World) -> dict[str, str | None]:
 
 
 def _both(world: World) -> dict[str, dict[str, Any]]:
-    found = {name: world.get(LEADER_WORKER_SETS, name) for name in (NAME, CANARY)}
+    found = {name: world.get(world.kind.resource, name) for name in (NAME, CANARY)}
     return {name: lws for name, lws in found.items() if lws is not None}
 
 
@@ -132,5 +131,5 @@ async def come_to(m: Metered, moment: str, tag: str) -> None:
 
 def stands_in(world: World) -> bool:
     """True if the workload that a release has made serves in place of the user's."""
-    made = world.get(LEADER_WORKER_SETS, CANARY)
+    made = world.get(world.kind.resource, CANARY)
     return made is not None and KEYS.stands_for in (made["metadata"].get("labels") or {})

@@ -29,8 +29,8 @@ SILENT = (
 
 @tells(
     {
-        Reason.LWS_UNRESPONSIVE: SILENT,
-        Reason.WAITING_FOR_LWS: "waiting for the LeaderWorkerSet controller to act on llama",
+        Reason.WORKLOAD_UNRESPONSIVE: SILENT,
+        Reason.WAITING_FOR_WORKLOAD: "waiting for the LeaderWorkerSet controller to act on llama",
     }
 )
 async def test_a_new_version_that_the_lws_controller_never_sees_is_told_after_a_minute(world: World) -> None:
@@ -40,19 +40,19 @@ async def test_a_new_version_that_the_lws_controller_never_sees_is_told_after_a_
     changed = world.now
     await world.until_state("Stalled")
     assert (world.now - changed).total_seconds() == pytest.approx(60, abs=1)
-    assert_stalled(world, Reason.LWS_UNRESPONSIVE, SILENT, phase="Healthy")
+    assert_stalled(world, Reason.WORKLOAD_UNRESPONSIVE, SILENT, phase="Healthy")
     world.cluster.runner.start()
     await world.until_state("Pausing")
 
 
-@tells({Reason.LWS_UNRESPONSIVE: SILENT})
+@tells({Reason.WORKLOAD_UNRESPONSIVE: SILENT})
 async def test_an_lws_that_was_never_acted_on_is_told_before_it_is_adopted(world: World) -> None:
     world.cluster.runner.stop()
     world.create_workload()
     world.create_rollout(*STEPS)
     world.start_controller()
     await world.until_state("Stalled")
-    assert_stalled(world, Reason.LWS_UNRESPONSIVE, SILENT, phase="Initial")
+    assert_stalled(world, Reason.WORKLOAD_UNRESPONSIVE, SILENT, phase="Initial")
 
 
 @tells(

@@ -60,7 +60,7 @@ V1, V2 = "fcbccmmmkf", "jjghfhdkb"
 @pytest.mark.each_change
 @tells(
     {
-        Reason.WAITING_FOR_LWS: "waiting for the LeaderWorkerSet controller to act on llama",
+        Reason.WAITING_FOR_WORKLOAD: "waiting for the LeaderWorkerSet controller to act on llama",
         Reason.HEALTHY: "",
         Reason.LOADING: "1 of 2 groups of the new version ready",
         Reason.PAUSING: "step 1 goes on at 00:00:15 UTC",

@@ -59,7 +59,7 @@ async def managed(world: World, *steps: dict[str, Any], **strategy: Any) -> None
 
 WRONG_KIND = (
     "spec.workloadRef names workload.kubernetes.io/v1alpha1 LeaderWorkerSet; only leaderworkerset.x-k8s.io/v1"
-    " LeaderWorkerSet can be released: correct apiVersion and kind"
+    " LeaderWorkerSet or apps/v1 StatefulSet can be released: correct apiVersion and kind"
 )
 
 

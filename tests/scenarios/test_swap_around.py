@@ -67,8 +67,8 @@ async def test_without_a_route_requests_follow_the_groups(world: World) -> None:
 
 @tells(
     {
-        Reason.LEFT_BEHIND: "Service llama-api selects groups of llama only, by leaderworkerset.sigs.k8s.io/name, and"
-        " llama and llama-canary serve in turn: select them by labels of the template, such as app"
+        Reason.LEFT_BEHIND: "Service llama-api selects groups of llama only, by labels that the LeaderWorkerSet gives"
+        " them, and llama and llama-canary serve in turn: select them by labels of the template, such as app"
     }
 )
 async def test_a_service_that_selects_one_of_them_is_refused(world: World) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS, SERVICES
+from rollout_lws.objects.resources import HTTP_ROUTES, PODS, SERVICES
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.patching.patches import APPLY_PATCH
+from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets, pinned
 from tests.scenarios.matrix_table import Told
 from tests.scenarios.metered import Metered
 from tests.scenarios.paired_scaled import stalled
@@ -82,10 +83,11 @@ class Kind(StrEnum):
 
 
 @asynccontextmanager
-async def at_rest(kind: Kind) -> AsyncIterator[Metered]:
+async def at_rest(kind: Kind, workload: LeaderWorkerSets = LWS) -> AsyncIterator[Metered]:
     auto = tuple({"replicas": count, "traffic": "auto", "pause": {}} for count in (1, 2))
     swaps = {**SWAP, "scaleDownDelaySeconds": KEPT_SECONDS} if kind.keeps else SWAP
-    async with shifted(None, *auto, replicas=GROUPS) if kind.shifts else swapped(replicas=GROUPS, words=swaps) as m:
+    of_kind: dict[str, Any] = {"replicas": GROUPS, "kind": workload}
+    async with shifted(None, *auto, **of_kind) if kind.shifts else swapped(words=swaps, **of_kind) as m:
         yield m
 
 
@@ -255,10 +257,10 @@ async def disable(it: Release) -> None:
 async def delete_the_made_one(it: Release) -> None:
     """It goes when its requests are elsewhere."""
     world = it.world
-    if world.get(LEADER_WORKER_SETS, CANARY) is None:
-        await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is not None or it.has_turned, "made", 600)
+    if world.get(world.kind.resource, CANARY) is None:
+        await world.until(lambda: world.get(world.kind.resource, CANARY) is not None or it.has_turned, "made", 600)
     served = stands_in(world)
-    world.delete(LEADER_WORKER_SETS, CANARY)
+    world.delete(world.kind.resource, CANARY)
     await world.sleep(300)
     await it.ends(NAME if served else it.new, "v3")
 
@@ -267,14 +269,13 @@ async def delete_the_users(it: Release) -> None:
     """What the other one has of requests, it keeps; and an LWS of that name is taken into care when there is one."""
     it.excused = True
     world, spec = it.world, it.world.lws["spec"]
-    world.delete(LEADER_WORKER_SETS, NAME)
-    pods = f"{LWS_NAME}={NAME}"
-    await world.until(lambda: not world.server.list(PODS, NAMESPACE, label_selector=pods), "gone", 1200)
+    world.delete(world.kind.resource, NAME)
+    await world.until(lambda: not world.kind.pods(world.server.store, NAME), "gone", 1200)
     await world.sleep(120)
-    made_serves = world.get(LEADER_WORKER_SETS, CANARY) is not None and stands_in(world)
-    spec = {**spec, "replicas": 0 if made_serves else GROUPS, "rolloutStrategy": {"type": "RollingUpdate"}}
-    kind = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
-    world.server.create(LEADER_WORKER_SETS, {**kind, "metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec})
+    made_serves = world.get(world.kind.resource, CANARY) is not None and stands_in(world)
+    spec = {**spec, "replicas": 0 if made_serves else GROUPS, world.kind.strategy[0]: {"type": "RollingUpdate"}}
+    body = world.kind.resource.manifest(NAME, NAMESPACE, spec=spec)
+    world.server.create(world.kind.resource, body)
     await world.sleep(120)
     await it.ends(CANARY if made_serves and it.has_turned else NAME, "v3")
 
@@ -284,7 +285,7 @@ async def groups_lost(it: Release) -> None:
     world = it.world
     world.checks.clear()
     for name, count in replicas(world).items():
-        if count > 1:
+        if count > 1 and world.get(PODS, f"{name}-0") is not None:
             world.delete(PODS, f"{name}-0")
             await world.sleep(60)
     await it.ends(it.new, "v3")
@@ -294,13 +295,14 @@ async def applied_again(it: Release) -> None:
     """The manifests of the workload, the Service and the route, by a tool that insists."""
     world = it.world
     route, live = world.get(HTTP_ROUTES, ROUTE) or {}, world.lws
-    kind = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
-    spec = {"leaderWorkerTemplate": live["spec"]["leaderWorkerTemplate"]}
-    body: dict[str, Any] = {**kind, "metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec}
+    resource, (member, *_) = world.kind.resource, world.kind.template
+    body = resource.manifest(NAME, NAMESPACE, spec={member: live["spec"][member]})
     rules = [{**each, "backendRefs": [{"name": SERVICE, "port": 80}]} for each in route["spec"]["rules"]]
     for _ in range(3):
-        world.server.patch(LEADER_WORKER_SETS, NAMESPACE, NAME, body, APPLY_PATCH, field_manager="argocd", force=True)
-        world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_NAME: None}}})
+        world.server.patch(resource, NAMESPACE, NAME, body, APPLY_PATCH, field_manager="argocd", force=True)
+        written = (world.get(SERVICES, SERVICE) or {})["spec"]["selector"]
+        unpinned: dict[str, Any] = {key: None for key in written if pinned({key: ""})}
+        world.patch(SERVICES, SERVICE, {"spec": {"selector": unpinned}})
         world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": rules}})
         await world.sleep(10)
     # Requests go where the manifests say, until that is put back: to groups that are about to go as well.
@@ -357,9 +359,10 @@ def sample() -> Iterator[Any]:
         yield pytest.param((*Kind,)[number % len(Kind)], act, act.sample, id=str(act))
 
 
-async def tell(kind: Kind, act: Act, moment: Moment, record: Record) -> None:
-    record(*Told(act.name, kind.value, "HTTPRoute").note())
-    async with at_rest(kind) as m:
+async def tell(kind: Kind, act: Act, moment: Moment, record: Record, workload: LeaderWorkerSets = LWS) -> None:
+    column = kind.value if workload is LWS else f"{workload}: {kind.value}"
+    record(*Told(act.name, column, "HTTPRoute").note())
+    async with at_rest(kind, workload) as m:
         await moved(m, away=kind.home)
         it = Release(m, kind, moment)
         await it.come_to()
@@ -381,3 +384,13 @@ async def test_a_release_comes_to_a_legal_end_whenever_it_happens(
     kind: Kind, act: Act, moment: Moment, record_property: Record
 ) -> None:
     await tell(kind, act, moment, record_property)
+
+
+@pytest.mark.long
+@pytest.mark.looptime
+@pytest.mark.parametrize("workload", [STATEFUL_SET, ORDERED], ids=str)
+@pytest.mark.parametrize(("kind", "act", "moment"), [*everything()])
+async def test_one_of_a_stateful_set_does_too(
+    kind: Kind, act: Act, moment: Moment, workload: LeaderWorkerSets, record_property: Record
+) -> None:
+    await tell(kind, act, moment, record_property, workload)

@@ -73,7 +73,7 @@ OBSTACLES: tuple[tuple[Callable[[World], None], Reason, str], ...] = (
         another_service,
         Reason.SERVICE_PROBLEM,
         "Service llama-internal would select groups of the new version too, whatever share they have: add"
-        " leaderworkerset.sigs.k8s.io/name: llama to its selector, or set allowUnmanagedBackends",
+        ' "leaderworkerset.sigs.k8s.io/name: llama" to its selector, or set allowUnmanagedBackends',
     ),
     (
         without_route,

@@ -118,7 +118,7 @@ OBSTACLES: dict[str, tuple[Provider, Act, Reason, str]] = {
         another_pool,
         Reason.SERVICE_PROBLEM,
         "InferencePool llama-internal would select groups of the new version too, whatever share they have: add"
-        " leaderworkerset.sigs.k8s.io/name: llama to its selector, or set allowUnmanagedBackends",
+        ' "leaderworkerset.sigs.k8s.io/name: llama" to its selector, or set allowUnmanagedBackends',
     ),
     "no Ingress": (
         BY_INGRESS,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, SERVICES, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from tests.scenarios.containers import TAGGED, Containers
+from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
 
@@ -15,6 +16,8 @@ class User:
     """Writes straight to ``server``, in the words of manifests."""
 
     server: ApiServer
+    #: What is released.
+    kind: LeaderWorkerSets = LWS
     containers: Containers = TAGGED
     #: The parentRef to a Gateway that is lent to stories; without it each makes one of its own.
     gateway: Mapping[str, str] | None = None
@@ -29,12 +32,17 @@ class User:
             "spec": {"containers": self.containers.of(tag)},
         }
         body: dict[str, Any] = {
-            "apiVersion": LEADER_WORKER_SETS.api_version,
-            "kind": LEADER_WORKER_SETS.kind,
+            "apiVersion": self.kind.resource.api_version,
+            "kind": self.kind.resource.kind,
             "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"replicas": replicas, "leaderWorkerTemplate": {"size": size, "workerTemplate": template}, **spec},
+            "spec": {**self.kind.spec(template, replicas, size, name=name), **spec},
         }
-        self.server.create(LEADER_WORKER_SETS, body)
+        self.server.create(self.kind.resource, body)
+        service = self.kind.governing(name)
+        if service is not None and not any(
+            each["metadata"]["name"] == name for each in self.server.list(SERVICES, NAMESPACE)
+        ):
+            self.server.create(SERVICES, service)
 
     def create_rollout(self, *steps: dict[str, Any], name: str = NAME, workload: str = NAME, **strategy: Any) -> None:
         style = "blueGreen" if "blueGreen" in strategy else "canary"
@@ -45,8 +53,8 @@ class User:
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
                 "workloadRef": {
-                    "apiVersion": LEADER_WORKER_SETS.api_version,
-                    "kind": LEADER_WORKER_SETS.kind,
+                    "apiVersion": self.kind.resource.api_version,
+                    "kind": self.kind.resource.kind,
                     "name": workload,
                 },
                 "strategy": {style: plan, **strategy},
@@ -58,10 +66,10 @@ class User:
         self.server.patch(resource, NAMESPACE, name, body, "application/merge-patch+json", subresource=subresource)
 
     def patch_lws(self, spec: dict[str, Any], name: str = NAME) -> None:
-        self.patch(LEADER_WORKER_SETS, name, {"spec": spec})
+        self.patch(self.kind.resource, name, {"spec": spec})
 
     def set_image(self, tag: str) -> None:
-        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": self.containers.of(tag)}}}})
+        self.patch_lws(self.kind.versioned({"spec": {"containers": self.containers.of(tag)}}))
 
     def patch_rollout(self, spec: dict[str, Any]) -> None:
         self.patch(ROLLOUTS, NAME, {"spec": spec})

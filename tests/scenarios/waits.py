@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.decision import ReleaseEvent
 from tests.scenarios.names import NAME
 from tests.scenarios.sight import Sight
@@ -83,9 +82,9 @@ class Waits(Sight):
             raise self.errors[0]
 
     def describe(self) -> str:
-        listed = {name: self.groups(name) for name in self.names()["leaderworkersets"]}
+        listed = {name: self.groups(name) for name in self.workloads}
         told = "\n".join(f"  {event.reason}: {event.note}" for event in self._told()[-8:])
-        partition = self.lws["spec"]["rolloutStrategy"] if self.get(LEADER_WORKER_SETS, NAME) else None
+        partition = self.lws["spec"][self.kind.strategy[0]] if self.get(self.kind.resource, NAME) else None
         return f"groups {listed}\nstrategy {partition}\nstatus {msgspec.json.encode(self.status).decode()}\n{told}"
 
     def _told(self) -> Sequence[ReleaseEvent]:

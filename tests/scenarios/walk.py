@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
+from rollout_lws.objects.resources import NODES
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.sandbox.behaviours.nodes import scheduler
 from rollout_lws.sandbox.store import Event
+from tests.scenarios.count import partition
 from tests.scenarios.judge import HOLD
 from tests.scenarios.walk_others import Others
 from tests.scenarios.walk_plans import Act
@@ -104,11 +105,11 @@ class Walk(Others):
         going = world.get(world.ROLLOUT, NAME)
         if going is not None and "deletionTimestamp" in going["metadata"]:
             await self._until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves")
-        dying = world.get(LEADER_WORKER_SETS, NAME)
+        dying = world.get(world.kind.resource, NAME)
         if dying is not None and "deletionTimestamp" in dying["metadata"]:
-            await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None, "the LWS goes", 7200)
+            await world.until(lambda: world.get(world.kind.resource, NAME) is None, "the LWS goes", 7200)
         with self.judge.user():
-            if world.get(LEADER_WORKER_SETS, NAME) is None:
+            if world.get(world.kind.resource, NAME) is None:
                 self.create_lws()
             if world.get(world.ROLLOUT, NAME) is not None and "replicas" in world.rollout["spec"]:
                 # One that LeaderWorkerSet's webhook refuses is tried for ever.
@@ -201,8 +202,7 @@ class Walk(Others):
         await world.rest()
         assert world.leader_uids() == before, "leaving restarts nothing"
         assert not {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)} - {KEYS.aborted}
-        strategy = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
-        assert strategy["partition"] < HOLD, strategy
+        assert partition(world.lws) < HOLD, world.lws["spec"]
         assert self.ready(version)
 
 

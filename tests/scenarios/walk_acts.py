@@ -12,14 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    NODES,
-    PODS,
-)
+from rollout_lws.objects.resources import NODES, PODS
 from rollout_lws.objects.writes import Write
 from tests.scenarios.judge import CANARY, Judge
 from tests.scenarios.routed import routing
@@ -45,13 +38,8 @@ class Acts:
         annotated = template(version, self.world.containers)
         annotations = annotated["metadata"]["annotations"]
         annotated["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}
-        self.world.create_workload(
-            replicas=plan.replicas,
-            leaderWorkerTemplate={"size": plan.size, "workerTemplate": annotated},
-            rolloutStrategy={
-                "rollingUpdateConfiguration": {"maxUnavailable": plan.unavailable, "maxSurge": plan.surge}
-            },
-        )
+        made = self.world.kind.spec(annotated, plan.replicas, plan.size, unavailable=plan.unavailable, surge=plan.surge)
+        self.world.create_workload(replicas=made.pop("replicas"), size=plan.size, **made)
 
     def create_rollout(self) -> None:
         plan = self.plan
@@ -79,24 +67,24 @@ class Acts:
         return [{"traffic": f"{10 * number}%", **step} for number, step in enumerate(steps, 1)]
 
     def apply(self, version: str) -> None:
-        self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template(version, self.world.containers)}})
+        self.world.patch_lws(self.world.kind.versioned(template(version, self.world.containers)))
 
     def replicas(self, count: int) -> None:
         """None, or so many, or the fewest that the style can release."""
         self.world.patch_lws({"replicas": max(count, self.plan.style.least) if count else 0})
 
     def label(self, text: str) -> None:
-        self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {KEYS.rollout_id: text}}})
+        self.world.patch(self.world.kind.resource, NAME, {"metadata": {"labels": {KEYS.rollout_id: text}}})
 
     def partition(self, value: int) -> None:
-        self.world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": value}}})
+        self.world.patch_lws(self.world.kind.partitioned(value))
 
     def forget_original(self) -> None:
-        self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.original: None}}})
+        self.world.patch(self.world.kind.resource, NAME, {"metadata": {"annotations": {KEYS.original: None}}})
 
     def break_glass(self, on: bool) -> None:
         value = "true" if on else None
-        self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
+        self.world.patch(self.world.kind.resource, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
 
     def approve(self) -> None:
         self.world.approve()
@@ -131,10 +119,10 @@ class Acts:
         self.world.delete(self.world.RECORD, NAME)
 
     def delete_canary(self, propagation: str) -> None:
-        self.world.delete(LEADER_WORKER_SETS, CANARY, propagation)
+        self.world.delete(self.world.kind.resource, CANARY, propagation)
 
     def delete_lws(self, propagation: str) -> None:
-        self.world.delete(LEADER_WORKER_SETS, NAME, propagation)
+        self.world.delete(self.world.kind.resource, NAME, propagation)
 
     async def push(self, task: str) -> None:
         """Approve whatever asks for it until the release has come as far as ``task``, two minutes at most."""
@@ -161,8 +149,9 @@ class Acts:
 
     def _fail_pod(self, chosen: tuple[str, int], *, leader: bool) -> None:
         name, ordinal = chosen
-        pods = self.world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name},{LWS_GROUP_INDEX}={ordinal}")
-        found = [pod for pod in pods if (pod["metadata"]["labels"].get(LWS_WORKER_INDEX) == "0") == leader]
+        kind = self.world.kind
+        pods = [pod for pod in kind.pods(self.world.server.store, name) if kind.index(pod) == ordinal]
+        found = [pod for pod in pods if kind.leads(pod) == leader]
         if found:
             self.world.delete(PODS, found[0]["metadata"]["name"])
 

@@ -8,7 +8,8 @@ from typing import Any
 from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.writes import Patch
-from tests.scenarios.count import CANARY, HOLD, Count, Standing, partition, rolling
+from tests.scenarios.count import CANARY, HOLD, Count, Standing, partition
+from tests.scenarios.kinds import parameters
 from tests.scenarios.routed import emptied
 from tests.scenarios.styles import Style
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
@@ -27,9 +28,10 @@ class Windows(Count):
         if "replicas" in spec:
             self._scaled(lws, write)
             return
-        assert set(spec) <= {"rolloutStrategy"}, f"only the strategy is ever borrowed: {write}"
+        strategy, rolling = self._kind.strategy
+        assert set(spec) <= {strategy}, f"only the strategy is ever borrowed: {write}"
         assert set(write.body.get("metadata") or {}) <= {"annotations", "resourceVersion"}, write
-        changes = (spec.get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
+        changes = (spec.get(strategy) or {}).get(rolling) or {}
         rollout, (ending, task) = self.rollout(), self.task()
         by_hand = (lws["metadata"].get("annotations") or {}).get(KEYS.release_hold) == "true"
         leaving = bool(rollout["spec"].get("disabled")) or "deletionTimestamp" in rollout["metadata"]
@@ -73,7 +75,7 @@ class Windows(Count):
     def _surged(self, lws: dict[str, Any], changes: dict[str, Any], write: Patch) -> None:
         """Invariant 5, of groups beyond R in the LWS itself: none but a surge's, and no more than were announced."""
         surge = changes.get("maxSurge", 0)
-        if not surge or surge == rolling(lws).get("maxSurge"):
+        if not surge or surge == parameters(lws).get("maxSurge"):
             return
         total = int(lws["spec"]["replicas"])
         assert not self._style.apart and int(surge) <= self._style.most_extra(self.planned(), total), f"surges: {write}"

@@ -305,11 +305,11 @@ class World(User, Waits):
 
     async def undo(self) -> None:
         """Back to the version before the stable one, while no release is on, as the command has it."""
-        live = self.server.get(LEADER_WORKER_SETS, NAMESPACE, NAME)
+        live = self.server.get(self.kind.resource, NAMESPACE, NAME)
         records = self.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history)
         stable = self.status_of(NAME)["stable"]["templateHash"]
         back = to_undo(stored(records, KEYS.group), stable, stable, None)
-        self.server.patch(LEADER_WORKER_SETS, NAMESPACE, NAME, putting_back(live, back.members), JSON_PATCH)
+        self.server.patch(self.kind.resource, NAMESPACE, NAME, putting_back(live, back.members), JSON_PATCH)
 
     def close(self) -> None:
         self.stop_controller()

@@ -24,10 +24,6 @@ WORDS = (
 )
 #: Files of the rules that may have some of them, and which.
 EXCEPTIONS = {
-    "capacity/extra_workload.py": ("LeaderWorkerSet",),  # help texts of init
-    "capacity/in_place.py": ("LeaderWorkerSet",),
-    "capacity/surge.py": ("LeaderWorkerSet",),
-    "observe/assume.py": ("LEADER_WORKER", "LWS_", "leaderWorkerTemplate"),  # what commands assume of files
     "observe/capabilities.py": ("LEADER_WORKER", "groupIdentity"),  # the CRD of LeaderWorkerSet
     "rollout/reasons.py": ("LeaderWorkerSet", "LWS_"),  # names of reasons, which alerts may match
     "workload/groups.py": ("LWS_",),  # the annotation with a group's size

@@ -126,7 +126,7 @@ def test_the_record_of_lws_holds_the_version_without_its_patch_markers() -> None
     assert recorded_version(revision_record("a", OLD, data=data)) == stored_version(MEMBERS)
 
 
-@pytest.mark.parametrize("data", [{}, [], "x", 7, {"spec": None}, {"spec": []}, {"spec": {"template": {}}}])
+@pytest.mark.parametrize("data", [{}, [], "x", 7, {"spec": None}, {"spec": []}, {"spec": {"templates": {}}}])
 def test_a_record_of_another_shape_holds_no_version(data: Any) -> None:
     assert recorded_version(revision_record("a", OLD, data=data)) is None
 

@@ -44,6 +44,9 @@
   - get
   - list
   - watch
+  - create
+  - patch
+  - delete
 - apiGroups:
   - apps
   resources:
@@ -220,6 +223,9 @@
   - get
   - list
   - watch
+  - create
+  - patch
+  - delete
 - apiGroups:
   - apps
   resources:

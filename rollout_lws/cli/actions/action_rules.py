@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.cli.rollouts import message, style, summary
-from rollout_lws.cli.sides import has_given_up_groups, named, serving_hash, sides_of, standing_in, turning
+from rollout_lws.cli.sides import called, has_given_up_groups, named, serving_hash, sides_of, standing_in, turning
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -120,7 +120,7 @@ def _loads_again(rollout: Object) -> str:
     sides = turning(rollout)
     if sides is None or not has_given_up_groups(rollout):
         return ""
-    return f"; leaderworkerset/{sides.active} loads the groups again that it has given up"
+    return f"; {called(rollout, sides.active)} loads the groups again that it has given up"
 
 
 #: Results of gates that a retry measures again.
@@ -160,7 +160,7 @@ def _start(rollout: Object, live: str) -> Ask | Already:
         home = f"; `rollout-lws home {_bare(rollout)}` releases the one that it has" if standing_in(rollout) else ""
         raise UsageError(
             f"{name} is no pair, so its release starts by itself when another template is applied to"
-            f" leaderworkerset/{named(rollout)}{home}"
+            f" {called(rollout, named(rollout))}{home}"
         )
     inactive = sides.called(sides.inactive)
     if phase_of(rollout) == "Progressing":
@@ -183,7 +183,7 @@ def _start(rollout: Object, live: str) -> Ask | Already:
 def home(rollout: Object) -> Ask | Already:
     """Release the version of the user's LWS, while one that a release has made stands in for it."""
     name, bare, sides, made = _name(rollout), _bare(rollout), sides_of(rollout), standing_in(rollout)
-    users = f"leaderworkerset/{named(rollout)}"
+    users = called(rollout, named(rollout))
     if sides is not None:
         raise UsageError(
             f"{name} is a pair, of which either workload may serve: `rollout-lws start {bare}` releases the version of"

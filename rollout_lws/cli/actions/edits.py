@@ -26,12 +26,13 @@ from rollout_lws.cli.rollouts import (
     recorded_capacity,
     release_name,
 )
-from rollout_lws.cli.sides import Sides, kept_version, scales_sides, sides_of, standing_in
+from rollout_lws.cli.sides import Sides, called, kept_version, scales_sides, sides_of, standing_in
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import Resource
+from rollout_lws.targets.table import released_type
 from rollout_lws.targets.version import HASH_SEPARATOR, hashes_of
 
 _force = click.option("--force", is_flag=True, help="Though a GitOps controller keeps the LWS and may take it back.")
@@ -117,7 +118,7 @@ def restart(name: str, force: bool, target: Target) -> None:
     def edit(seen: Seen) -> tuple[versions.Operations, str]:
         if seen.live != seen.stable:
             raise UsageError(
-                f"leaderworkerset/{seen.lws['metadata']['name']} asks for a version that is not stable: there is"
+                f"{seen.called} asks for a version that is not stable: there is"
                 f" nothing to restart before it is promoted, or taken back with `rollout-lws undo {release_name(name)}`"
             )
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -155,19 +156,19 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @with_target
 def release_hold(name: str, yes: bool, target: Target) -> None:
-    """Let LeaderWorkerSet roll the LWS of Rollout NAME by itself, without steps, until the annotation is removed."""
+    """Let the workload of Rollout NAME roll by itself, without steps, until the annotation is removed."""
     seen = _look(name, target, lambda seen, sides: pair_rules.without_hold(seen.rollout, sides), held=True)
     made = standing_in(seen.rollout)
     if made:
         raise UsageError(
-            f"leaderworkerset/{made} serves in place of leaderworkerset/{seen.lws['metadata']['name']}, which has no"
+            f"{called(seen.rollout, made)} serves in place of {seen.called}, which has no"
             f" groups that could roll: `rollout-lws home {release_name(name)}` brings the requests there first"
         )
     mark = f"{seen.rollouts.group}/release-hold"
     every = [seen.lws, *seen.beside]
     held = [each for each in every if (each["metadata"].get("annotations") or {}).get(mark) != "true"]
     names = [each["metadata"]["name"] for each in held or every]
-    what, are = " and ".join(f"leaderworkerset/{each}" for each in names), "are" if len(names) > 1 else "is"
+    what, are = " and ".join(called(seen.rollout, each) for each in names), "are" if len(names) > 1 else "is"
     if not held:
         click.echo(f"{what} {are} let go of already")
         return
@@ -200,6 +201,11 @@ class Seen:
     stable: str
     aborted: str
     beside: tuple[Object, ...] = ()
+
+    @property
+    def called(self) -> str:
+        """The edited workload as commands name it."""
+        return called(self.rollout, self.lws["metadata"]["name"])
 
 
 #: Why an edit of a pair is refused, and what to do instead.
@@ -246,7 +252,7 @@ def _released(seen: Seen) -> str:
         return f"it waits for `rollout-lws home {seen.rollout['metadata']['name']}`"
     loads = seen.rollout["spec"].get("replicas")
     count = "its groups" if not loads else "1 group" if loads == 1 else f"{loads} groups"
-    return f"it is released in steps and loads {count}, and the requests come back from leaderworkerset/{made}"
+    return f"it is released in steps and loads {count}, and the requests come back from {called(seen.rollout, made)}"
 
 
 #: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.
@@ -272,7 +278,7 @@ def _edit(
             operations, told = edit(seen)
     if operations:
         _patch(seen, operations)
-    click.echo(f"leaderworkerset/{seen.lws['metadata']['name']} {told}")
+    click.echo(f"{seen.called} {told}")
 
 
 def _patch(seen: Seen, operations: versions.Operations) -> None:
@@ -282,7 +288,7 @@ def _patch(seen: Seen, operations: versions.Operations) -> None:
     except ApiError as error:
         if error.code in (409, 422) and _moved(seen):
             raise UsageError(
-                f"leaderworkerset/{seen.lws['metadata']['name']} was changed by another client meanwhile, nothing was"
+                f"{seen.called} was changed by another client meanwhile, nothing was"
                 " changed here: look and decide again"
             ) from error
         raise
@@ -299,7 +305,7 @@ def _abort(seen: Seen) -> None:
 
 
 def _path(lws: Object) -> str:
-    return LEADER_WORKER_SETS.path(lws["metadata"]["namespace"], lws["metadata"]["name"])
+    return released_type(lws).resource.path(lws["metadata"]["namespace"], lws["metadata"]["name"])
 
 
 def _moved(seen: Seen) -> bool:
@@ -312,8 +318,8 @@ def _refuse_kept(lws: Object, force: bool) -> None:
     keeper = gitops.owner(lws)
     if keeper and not force:
         raise UsageError(
-            f"leaderworkerset/{lws['metadata']['name']} is kept by {keeper}, which may take this back: change it in"
-            " Git, or give --force"
+            f"{lws['kind'].lower()}/{lws['metadata']['name']} is kept by {keeper}, which may take this back: change it"
+            " in Git, or give --force"
         )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.api.resources import batch_releases, rollouts
+from rollout_lws.cli.doctor.complaint import PLACE, Complaint
 from rollout_lws.cli.doctor.facts import Facts, PendingWrite
 from rollout_lws.cli.doctor.links import Link, Name, State
+from rollout_lws.cli.releases import target_of
 from rollout_lws.objects.kueue import ORIGIN
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CRON_JOBS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -19,7 +21,6 @@ from rollout_lws.objects.resources import (
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
-    LEADER_WORKER_SETS,
     PODS,
     SERVICES,
     ObjectRef,
@@ -37,6 +38,7 @@ from rollout_lws.rollout.preflight import cannot_manage, cannot_release, invalid
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.weights import settings, told
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.registry import SPECS
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.draining import draining
@@ -44,79 +46,12 @@ from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.queueing import dispatch
 
-#: The link of the chain for each reason of a stalled Rollout.
-PLACE: dict[Reason, Name] = {
-    Reason.WRONG_WORKLOAD_KIND: Name.ROLLOUT,
-    Reason.NAME_TOO_LONG: Name.ROLLOUT,
-    Reason.SECOND_ROLLOUT: Name.ROLLOUT,
-    Reason.INVALID_SPEC: Name.ROLLOUT,
-    Reason.WRITE_REFUSED: Name.CONTROLLER,
-    Reason.ACTIVE_SIDE_UNKNOWN: Name.ROLLOUT,
-    Reason.STANDS_IN: Name.ROLLOUT,
-    Reason.WORKLOAD_NOT_FOUND: Name.WORKLOAD,
-    Reason.COUNTERPART_MISSING: Name.WORKLOAD,
-    Reason.COMPANION_MISSING: Name.WORKLOAD,
-    Reason.VERSION_INCOMPLETE: Name.WORKLOAD,
-    Reason.ACTIVE_SIDE_EDITED: Name.WORKLOAD,
-    Reason.REPLICAS_APPLIED: Name.WORKLOAD,
-    Reason.LEFT_BEHIND: Name.WORKLOAD,
-    Reason.WORKLOAD_OWNED: Name.WORKLOAD,
-    Reason.HASH_IDENTITY: Name.WORKLOAD,
-    Reason.LWS_TOO_OLD: Name.WORKLOAD,
-    Reason.LWS_UNRESPONSIVE: Name.LEADER_SET,
-    Reason.MULTIKUEUE: Name.WORKLOAD,
-    Reason.CLAIMS_CHANGED: Name.WORKLOAD,
-    Reason.UNSAFE_PENDING: Name.WORKLOAD,
-    Reason.TOO_FEW_GROUPS: Name.WORKLOAD,
-    Reason.SURGE_UNDER_KUEUE: Name.WORKLOAD,
-    Reason.NAME_TAKEN: Name.WORKLOAD,
-    Reason.PARTITION_IN_USE: Name.HOLD,
-    Reason.HOLD_CONFLICT: Name.HOLD,
-    Reason.REVISION_MISSING: Name.HISTORY,
-    Reason.SCALED_TO_ZERO: Name.GROUPS,
-    Reason.POD_STUCK_TERMINATING: Name.GROUPS,
-    Reason.CHURN: Name.CONTAINERS,
-    Reason.SERVICE_PROBLEM: Name.SERVICE,
-    Reason.POOL_PROBLEM: Name.SERVICE,
-    Reason.ROUTE_PROBLEM: Name.ROUTE,
-    Reason.ROUTE_CONFLICT: Name.ROUTE,
-    Reason.AUTOSCALER_PROBLEM: Name.AUTOSCALER,
-    Reason.DEADLINE: Name.RELEASE,
-    Reason.CAPACITY_DEADLINE: Name.RELEASE,
-    Reason.APPROVAL_TIMEOUT: Name.RELEASE,
-    Reason.GATE_FAILED: Name.GATES,
-    Reason.GATE_INCONCLUSIVE: Name.GATES,
-    Reason.ABORTED: Name.RELEASE,
-}
 #: Links where the complaint may be about one of several objects.
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
 #: Kinds that a release writes, other than Rollout and BatchRelease.
-_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, *(spec.resource for spec in SPECS))
+_ACTED_ON = (*RELEASED, SERVICES, HORIZONTAL_POD_AUTOSCALERS, *(spec.resource for spec in SPECS))
 #: Kueue's Workloads, which show what Kueue waits for.
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
-
-
-@dataclass(frozen=True)
-class Complaint:
-    """Why the controller needs a person: its reason and message, and ``field``, the one to change. ``goes_on``: the
-    controller recovers by itself. ``verbs`` are our commands that resolve it.
-    """
-
-    reason: Reason
-    message: str
-    field: FieldRef | None = None
-    goes_on: bool = False
-    verbs: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> Name:
-        """The link of the chain."""
-        return PLACE[self.reason]
-
-    @property
-    def of_strategy(self) -> bool:
-        """Whether the controller rejects the Rollout's strategy."""
-        return self.field is not None and not self.field.kind and self.field.path.startswith("spec.strategy")
 
 
 class Case:
@@ -128,8 +63,13 @@ class Case:
         self.d = Draft.of(facts.observation)
         meta = facts.observation.rollout.metadata
         self.name, self.namespace = meta.name, meta.namespace
-        #: The LWS that serves: of a pair its active side.
+        #: The workload that serves: of a pair its active side.
         self.workload_name = self.d.name
+
+    @property
+    def target(self) -> type[Target]:
+        """The struct of the kind that the Rollout releases."""
+        return target_of(self.facts.rollout)
 
     # Results of the controller's rules
 
@@ -240,7 +180,7 @@ class Case:
         if not isinstance(write, Patch):
             return True
         if write.subresource == "status":
-            # Outside a release, a controller of any version records the LWS generation it has observed.
+            # Outside a release, a controller of any version records the workload generation it has observed.
             return not self.is_on and "observedWorkloadGeneration" in (write.body.get("status") or {})
         meta = write.body.get("metadata") or {}
         only_marks = set(write.body) == {"metadata"} and set(meta) == {"annotations"}
@@ -258,8 +198,8 @@ class Case:
         return self.d.status.phase == Phase.PROGRESSING
 
     def runs_elsewhere(self, side: Workload) -> bool:
-        """Whether MultiKueue has the groups of this LWS scheduled and ready in another cluster; without the right to
-        read Workloads, whether the controller has found that.
+        """Whether MultiKueue has the groups of this workload scheduled and ready in another cluster; without the right
+        to read Workloads, whether the controller has found that.
         """
         unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.workload.metadata.labels
         return dispatch(side, self.d.o.queues.dispatching) is not None or (unread and was_dispatched(self.d))
@@ -267,7 +207,7 @@ class Case:
     # Phrases
 
     def role(self, name: str) -> str:
-        """Which of two workloads that change roles this LWS is, in words; "" of another Rollout, and while it is not
+        """Which of two workloads that change roles this one is, in words; "" of another Rollout, and while it is not
         known.
         """
         if self.d.swapped:
@@ -279,6 +219,15 @@ class Case:
         if beside is None:
             return "the active side" if name == self.d.name else "the inactive side"
         return "of the active side" if name == beside.name else "of the inactive side"
+
+    def named(self, name: str) -> str:
+        """A workload of the Rollout as links name it: ``LeaderWorkerSet/llama``."""
+        return f"{self.target.resource.kind}/{name}"
+
+    @property
+    def kind(self) -> str:
+        """The kind of its workloads, as commands name it: ``leaderworkerset``."""
+        return self.target.resource.kind.lower()
 
     def kubectl(self, words: str) -> str:
         return f"kubectl {words}" + ("" if self.namespace == "default" else f" -n {self.namespace}")
@@ -341,13 +290,13 @@ class Case:
         return d.capacity.shifts or d.stable.workload.replicas < d.own_size
 
     def _ready(self, side: Workload) -> int:
-        """Groups of an LWS that are ready and get requests."""
+        """Groups of a workload that are ready and get requests."""
         stay = (each for each in groups(side) if 0 <= each.ordinal < side.workload.replicas)
         return sum(each.ready(self.now) and draining(each.leader, self.d.keys) is None for each in stay)
 
     @property
     def _serving(self) -> Workload | None:
-        """The LWS that requests go to outside a release: of a pair the inactive side, while only that one serves."""
+        """The workload that requests go to outside a release: of a pair the inactive side, while only that serves."""
         both = self.facts.observation
         if self.d.paired and not self.is_on and both.canary is not None and not both.undecided and sides.shares(self.d):
             return both.canary

@@ -1,4 +1,4 @@
-"""Judges the whole chain: from the Rollout through its LeaderWorkerSets, groups and pods to Services and routes.
+"""Judges the whole chain: from the Rollout through its workloads, groups and pods to Services and routes.
 
 Pure. A complaint of the controller's own rules appears with its message at its link; the other checks cover what no
 controller looks at, and what is wrong when no controller runs.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import gates, groups, pods, rollout, routes, services, taken_out, workload
+from rollout_lws.cli.doctor.checks import gates, groups, ordered, pods, rollout, routes, services, taken_out, workload
 from rollout_lws.cli.doctor.checks.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.links import Link, Name, State, first
@@ -22,7 +22,7 @@ _ORDER = {name: number for number, name in enumerate(Name)}
 
 
 def chain(facts: Facts) -> tuple[Link, ...]:
-    """All links in the order of ``Name``, the canary's after those of the stable LWS."""
+    """All links in the order of ``Name``, the canary's after those of the stable workload."""
     case = Case(facts)
     found: list[Link | None] = [
         rollout.rollout(case),
@@ -42,7 +42,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
 
 
 def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
-    about = f"LeaderWorkerSet/{side.name}"
+    about = case.named(side.name)
     unread = case.unread(Name.GROUPS, about, PODS, STATEFUL_SETS)
     if unread is not None:
         return (unread,)
@@ -51,12 +51,13 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
     made = groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE])
     if case.runs_elsewhere(side):
         return (made, pods.containers(case, side, about, of_containers))
-    return (
+    links = (
         made,
         pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),
         pods.containers(case, side, about, of_containers),
         pods.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),
     )
+    return ordered.told_of(case, side, links)
 
 
 def _held(case: Case, link: Link) -> Link:

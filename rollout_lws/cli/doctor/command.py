@@ -35,7 +35,7 @@ SECOND_LOOK = 2.0
 def doctor(name: str, output: str, target: Target) -> None:
     """Name what keeps Rollout NAME from getting on, or its groups from getting requests.
 
-    Looks from the Rollout over LeaderWorkerSet, groups and pods to Services and routes. Works without a controller.
+    Looks from the Rollout over its workload, groups and pods to Services and routes. Works without a controller.
 
     \b
     Exit codes: 0 nothing is broken, 1 something is, or it cannot be looked at, 2 usage.

@@ -11,11 +11,13 @@ import msgspec
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.cluster import Cluster
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES, Resource
+from rollout_lws.cli.releases import target_of, typed
+from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Object
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.dialling import Service
 from rollout_lws.workload.facts import Facts as Workload
 
@@ -43,9 +45,10 @@ class Before:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """``rollout`` and ``workloads`` are the raw objects, the latter by name. ``sets`` are all StatefulSets of an LWS by
-    its name, including those whose leader is gone. ``refused`` has the server's message by kind, for kinds that may not
-    be read. ``gate_services`` are the Services that gates ask, by name. ``before`` is the first look, None during it.
+    """``rollout`` and ``workloads`` are the raw objects, the latter by name. ``sets`` are all StatefulSets of a
+    workload by its name, itself if it is one, including those whose leader is gone. ``refused`` has the server's
+    message by kind, for kinds that may not be read. ``gate_services`` are the Services that gates ask, by name.
+    ``before`` is the first look, None during it.
     """
 
     observation: Observation
@@ -73,7 +76,9 @@ class Facts:
 
     @property
     def sides(self) -> tuple[Workload, ...]:
-        """The LWSs that exist: the stable one of the workloadRef, and its canary; of a pair the active side first."""
+        """The workloads that exist: the stable one, that of the workloadRef, and its canary; of a pair the active side
+        first.
+        """
         both = (self.observation.stable, self.observation.canary)
         return tuple(each for each in both if each is not None)
 
@@ -92,18 +97,25 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
     if observation is None:
         return None
     found = cluster.find(rollouts(cluster.keys.group), name)
-    lws = [each.name for each in observation.workloads]
+    kind = target_of(found or {})
+    names = [observation.rollout.spec.workload_ref.name, *(each.name for each in observation.workloads)]
     services = _gate_services(cluster, observation)
-    workloads = {each: cluster.find(LEADER_WORKER_SETS, each) for each in lws}
+    workloads = {each: cluster.find(kind.resource, each) for each in names}
+    known = {each: live for each, live in workloads.items() if live is not None}
     return Facts(
         observation=observation,
         rollout=found or {},
-        workloads={each: live for each, live in workloads.items() if live is not None},
-        sets={each: tuple(cluster.stateful_sets(each)) for each in lws},
+        workloads=known,
+        sets={each: _sets(cluster, kind, each, live) for each, live in known.items()},
         refused=dict(cluster.refused),
         gate_services=services,
         before=before,
     )
+
+
+def _sets(cluster: Cluster, kind: type[Target], name: str, live: Object) -> tuple[StatefulSet, ...]:
+    made = kind.labels.stateful_sets is not None
+    return tuple(cluster.stateful_sets(name)) if made else (typed(live, StatefulSet),)
 
 
 def _gate_services(cluster: Cluster, observation: Observation) -> dict[str, Service]:

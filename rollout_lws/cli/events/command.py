@@ -19,6 +19,7 @@ from rollout_lws.cli.options import output_option, rollout_argument, with_target
 from rollout_lws.cli.releases import workload_names
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name, style
 from rollout_lws.cli.screen import has_colours
+from rollout_lws.cli.sides import released_kind
 from rollout_lws.cli.status.gate import has_ended, pinned_now
 from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.errors import UsageError
@@ -60,7 +61,7 @@ def scope_of(rollout: Object) -> Scope:
     """The objects that belong to a release, whether they exist now or not."""
     name, workloads = rollout["metadata"]["name"], workload_names(rollout)
     objects = {("Rollout", name), ("BatchRelease", name)}
-    objects |= {(kind, each) for each in workloads for kind in ("LeaderWorkerSet", "Service")}
+    objects |= {(kind, each) for each in workloads for kind in (released_kind(rollout).kind, "Service")}
     for routing in style(rollout).get("trafficRoutings") or ():
         objects |= _routing(routing)
     return Scope(frozenset(objects), workloads)

@@ -1,4 +1,4 @@
-"""Which client wrote what is new in a version, according to the LWS's managedFields. Pure."""
+"""Which client wrote what is new in a version, according to the workload's managedFields. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def author(workload: Target, before: Object, after: Object) -> tuple[str, dateti
     """The last field manager that wrote a difference, and when; ("", None) if managedFields name none.
 
     A manager that takes over a field removes the former owner, so the owner of a different field wrote it last.
-    Versions are {leaderWorkerTemplate, networkConfig}.
+    Versions are the members of the spec that have them.
     """
     paths = list(_paths(before, after))
     wrote = [

@@ -17,6 +17,7 @@ from rollout_lws.cli.sides import (
     have_turned,
     named,
     names_served,
+    released_kind,
     roles_of,
     scales_sides,
     serves_alone,
@@ -62,15 +63,16 @@ def _title(shown: Release) -> str:
     if status.get("observedRolloutID") and names_served(shown.rollout):
         title += f"   release {status['observedRolloutID']}"
     if shown.edited is not None and sides_of(shown.rollout) is None:
-        title += f"  LWS generation {shown.edited.workload.metadata.generation}"
+        title += f"  workload generation {shown.edited.workload.metadata.generation}"
     return title
 
 
 def _workloads(rollout: Object, sides: Sides | None) -> str:
+    kind = released_kind(rollout).kind
     if sides is None:
-        return f"LeaderWorkerSet/{named(rollout)}"
+        return f"{kind}/{named(rollout)}"
     roles = [(name, sides.role(name)) for name in (sides.active, sides.inactive)]
-    return " and ".join(f"LeaderWorkerSet/{name}" + (f" ({role})" if role else "") for name, role in roles)
+    return " and ".join(f"{kind}/{name}" + (f" ({role})" if role else "") for name, role in roles)
 
 
 def _state(shown: Release, now: datetime) -> str:

@@ -9,14 +9,13 @@ from itertools import chain
 from typing import Any
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, typed, workload_names
+from rollout_lws.cli.releases import Release, fetch_before, gathered, pods_of, sets_of, target_of, typed, workload_names
 from rollout_lws.cli.rollouts import releasing
 from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.cli.watch.stream import passes
 from rollout_lws.errors import ApiError, Unreachable, UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from rollout_lws.objects.resources import PODS, STATEFUL_SETS, Resource
 from rollout_lws.objects.workloads import Pod, StatefulSet
-from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.targets.version import Version
 
 #: Seconds until a failed request for the previous version is retried.
@@ -31,14 +30,14 @@ class Live:
         self._transport, self._rollouts = transport, rollouts
         self._name, self._namespace = rollout["metadata"]["name"], rollout["metadata"]["namespace"]
         self._caches: list[WatchCache[Any]] = []
-        names = workload_names(rollout)
+        names, kind = workload_names(rollout), target_of(rollout)
         self._rollout = self._cache(rollouts, {"fieldSelector": f"metadata.name={self._name}"}, dict)
         self._workloads = [
-            self._cache(LEADER_WORKER_SETS, {"fieldSelector": f"metadata.name={each}"}, LeaderWorkerSet)
-            for each in names
+            self._cache(kind.resource, {"fieldSelector": f"metadata.name={each}"}, kind) for each in names
         ]
-        self._sets = self._cache(STATEFUL_SETS, {"labelSelector": of_workloads(names)}, StatefulSet)
-        self._members = self._cache(PODS, {"labelSelector": of_workloads(names, leaders=not pods)}, Pod)
+        made, members = sets_of(kind, names), pods_of(kind, names, leaders=not pods)
+        self._sets = [] if made is None else [self._cache(STATEFUL_SETS, {"labelSelector": made}, StatefulSet)]
+        self._members = self._cache(PODS, {"labelSelector": members}, Pod)
         self._before: tuple[object, Version | None] = (None, None)
         self._ask_again = 0.0
 
@@ -67,11 +66,12 @@ class Live:
         found = self._rollout.objects()
         if found is not None and not found:
             raise UsageError(f"rollout/{self._name} was deleted")
-        known = [each.objects() for each in (*self._workloads, self._sets, self._members)]
-        if not found or None in known:
+        workloads, sets, members = (
+            [each.objects() for each in caches] for caches in (self._workloads, self._sets, [self._members])
+        )
+        if not found or None in (*workloads, *sets, *members):
             return None
-        *workloads, sets, members = (each or [] for each in known)
-        release = gathered(found[0], chain(*workloads), sets, members)
+        release = gathered(found[0], *(chain.from_iterable(filter(None, each)) for each in (workloads, sets, members)))
         return replace(release, before=self._version_before(found[0]))
 
     def _cache(self, resource: Resource, query: dict[str, str], kind: type[Any]) -> WatchCache[Any]:

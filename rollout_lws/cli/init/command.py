@@ -1,4 +1,4 @@
-"""init: writes a Rollout for an LWS, and what else it needs, based on the existing objects."""
+"""init: writes a Rollout for a workload, and what else it needs, based on the existing objects."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.init import render
 from rollout_lws.cli.init.companions import asked
+from rollout_lws.cli.init.kinds import kind_of, named
 from rollout_lws.cli.init.pair import propose_pair
 from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.lint.documents import LOOKED_AT
@@ -29,36 +30,40 @@ from rollout_lws.cli.plan.sources import Sources, plans
 from rollout_lws.cli.rollouts import find_rollouts
 from rollout_lws.cli.view import plain
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS
+from rollout_lws.objects.released import RELEASED
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.observe.assume import running
 from rollout_lws.observe.snapshot import Snapshot
 
-_KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leaderworkerset.x-k8s.io")
 _STRATEGIES = {each.flag: each for each in known.OF_ONE}
 
 
 @click.command("init")
-@click.argument("workload", metavar="lws/NAME")
+@click.argument("workload", metavar="lws/NAME|sts/NAME")
 @click.option(
     "--strategy", type=click.Choice(list(_STRATEGIES)), default="canary", show_default=True, help="How to release."
 )
-@click.option("--counterpart", metavar="lws/NAME", help="Make a pair: requests move to this LWS of yours, and back.")
+@click.option(
+    "--counterpart",
+    metavar="NAME",
+    help="Make a pair: requests move to this workload of yours, of the same kind, and back.",
+)
 @click.option(
     "--companion",
     "companions",
     multiple=True,
     metavar="NAME=COUNTERPART[:REPLICAS]",
-    help="Of a pair: one LWS more of each side, such as prefill; by default with as many groups as now.",
+    help="Of a pair: one workload more of each side, such as prefill; by default with as many groups as now.",
 )
 @click.option(
     "--touch",
     type=click.Choice([each.value for each in Touch]),
-    help="Of a pair: releases write the route alone, and you scale both LWSs.",
+    help="Of a pair: releases write the route alone, and you scale both workloads.",
 )
 @click.option(
-    "--shift", is_flag=True, help="Of a pair: one LWS gives up groups as the other one gets some, and hardly more run."
+    "--shift", is_flag=True, help="Of a pair: one side gives up groups as the other one gets some, and hardly more run."
 )
-@click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
+@click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the workload's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
 @with_target
 def init(
@@ -72,7 +77,8 @@ def init(
     files: tuple[str, ...],
     target: Target,
 ) -> None:
-    """Write a Rollout for LeaderWorkerSet NAME, with all that it needs, from what leads to its groups today.
+    """Write a Rollout for LeaderWorkerSet or StatefulSet NAME, with all that it needs, from what leads to its groups
+    today. Without lws/ or sts/ it is the LeaderWorkerSet of this name, if there is one.
 
     Manifests go to standard output, warnings to standard error; nothing is applied.
     """
@@ -80,27 +86,34 @@ def init(
     if counterpart is not None and given_as is not ParameterSource.DEFAULT:
         raise click.UsageError("--counterpart is a way of its own to release: leave out --strategy")
     if touch is not None and counterpart is None:
-        raise click.UsageError("--touch is of a pair: name its other workload with --counterpart lws/NAME")
+        raise click.UsageError("--touch is of a pair: name its other workload with --counterpart NAME")
     if shift and counterpart is None:
         raise click.UsageError(
-            "--shift is of a pair: name its other workload with --counterpart lws/NAME, or take --strategy shift"
+            "--shift is of a pair: name its other workload with --counterpart NAME, or take --strategy shift"
         )
     if companions and counterpart is None:
-        raise click.UsageError("--companion is of a pair: name its other workload with --counterpart lws/NAME")
+        raise click.UsageError("--companion is of a pair: name its other workload with --counterpart NAME")
     if companions and shift:
         raise click.UsageError("groups of companions cannot be exchanged one by one: leave out --shift, or --companion")
     if shift and touch is not None:
         raise click.UsageError(f"--shift scales both workloads, and with --touch {touch} none is scaled: leave out one")
     given = tuple(read_manifests(files))
     check_valid(given, Scope(target.api_group))
-    first, other = _name(workload), _name(counterpart) if counterpart is not None else ""
+    asked_kind, first = named(workload)
+    other_kind, other = named(counterpart) if counterpart is not None else (None, "")
     beside = asked(companions, (first, other))
     further = (each for one in beside for each in (one.name, one.counterpart))
-    found = _look(target, (first, other, *further) if other else (first,), given)
+    every = (first, other, *further) if other else (first,)
+    found = _look(target, every, given)
+    kind = asked_kind or other_kind or kind_of(found, first)
+    if other_kind not in (None, kind):
+        raise click.UsageError(f"the workloads of a pair are of one kind: {workload} and {counterpart} are not")
+    for each in every:
+        found = running(found, kind, each)
     if other:
-        made = propose_pair(found, first, other, name, touch or "", shift=shift, companions=beside)
+        made = propose_pair(found, kind, first, other, name, touch or "", shift=shift, companions=beside)
     else:
-        made = propose(found, first, _STRATEGIES[strategy], name)
+        made = propose(found, kind, first, _STRATEGIES[strategy], name)
     text = render.documents(made)
     proposed = tuple(yaml.safe_load_all(text))
     refusals = _refusals(found, made, proposed, asked=not files)
@@ -109,29 +122,16 @@ def init(
     click.echo(text, nl=False)
 
 
-def _name(text: str) -> str:
-    kind, slash, name = text.rpartition("/")
-    if (slash and kind not in _KINDS) or not name:
-        raise click.UsageError(f"{text!r} is no LeaderWorkerSet: write lws/NAME")
-    return name
-
-
 def _look(target: Target, workloads: tuple[str, ...], given: tuple[Object, ...]) -> Snapshot:
     if given:
         keys = Keys(target.api_group or DEFAULT_API_GROUP)
         namespace = target.namespace or next(
             (each["metadata"]["namespace"] for each in given if each["metadata"].get("namespace")), "default"
         )
-        return _running(overlaid(Snapshot(keys, {}), given, namespace), workloads)
+        return overlaid(Snapshot(keys, {}), given, namespace)
     transport = click.get_current_context().with_resource(Transport.to(target))
     keys = Keys(find_rollouts(transport, target.api_group).group)
-    return _running(look(transport, keys, workloads), workloads)
-
-
-def _running(found: Snapshot, workloads: tuple[str, ...]) -> Snapshot:
-    for each in workloads:
-        found = running(found, each)
-    return found
+    return look(transport, keys, workloads)
 
 
 def _refusals(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], *, asked: bool) -> list[str]:
@@ -148,7 +148,7 @@ def _advice(found: Snapshot, made: Proposal, proposed: tuple[Object, ...], given
     """Mistakes that ``lint`` finds in the proposal with the objects that it refers to."""
     live = given or [
         {**each, "apiVersion": resource.api_version, "kind": resource.kind}
-        for resource in (LEADER_WORKER_SETS, *LOOKED_AT)
+        for resource in (*RELEASED, *LOOKED_AT)
         for each in found.plain(resource)
     ]
     findings = judge(
@@ -169,14 +169,15 @@ def _is_told(finding: Finding, found: Snapshot, made: Proposal, *, stated: bool)
         return False
     if stated or finding.code not in ("LWS305", "LWS314"):
         return True
-    sides = (found.workload(LEADER_WORKER_SETS, name) for name in made.workloads)
+    sides = (found.workload(made.kind.resource, name) for name in made.workloads)
     partitions = [f"{each.resource.kind}/{each.metadata.name}" for each in sides if each and each.strategy.partition]
     return finding.code == "LWS305" and finding.about in partitions
 
 
 def _concerns(live: Object, made: Proposal) -> bool:
-    """Whether lint judges it with the proposal: an object of the namespace, neither a Rollout nor another LWS."""
+    """Whether lint judges it with the proposal: an object of the namespace, neither a Rollout nor another workload."""
     meta, kind = live["metadata"], live["kind"]
     if (meta.get("namespace") or made.namespace) != made.namespace or kind == rollouts().kind:
         return False
-    return bool(kind != LEADER_WORKER_SETS.kind or meta["name"] in made.workloads)
+    released = kind in [each.kind for each in RELEASED]
+    return not released or (kind == made.kind.resource.kind and meta["name"] in made.workloads)

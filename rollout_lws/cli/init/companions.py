@@ -37,7 +37,7 @@ def asked(texts: Sequence[str], workloads: Sequence[str]) -> tuple[Companion, ..
     for each in found:
         for name in (each.name, each.counterpart):
             if name in seen:
-                raise UsageError(f"--companion names LeaderWorkerSet {name} once more: each has one place in a pair")
+                raise UsageError(f"--companion names {name} once more: each has one place in a pair")
             seen.append(name)
     return tuple(found)
 
@@ -46,7 +46,7 @@ def _read(text: str) -> Companion:
     names, colon, replicas = text.partition(":")
     name, equals, counterpart = names.partition("=")
     if not (name and equals and counterpart) or "/" in names:
-        raise UsageError(f"--companion {text!r} does not say which LeaderWorkerSet of each side it is: write {_FORM}")
+        raise UsageError(f"--companion {text!r} does not say which workload of each side it is: write {_FORM}")
     if colon and not _REPLICAS.fullmatch(replicas):
         raise UsageError(
             f'--companion {text!r}: {replicas!r} is no number of groups: write a count, or "N%" of those of the'

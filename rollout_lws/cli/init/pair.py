@@ -1,4 +1,7 @@
-"""Proposes a Rollout for two LWSs with a way in of their own each, between which an HTTPRoute shares requests. Pure."""
+"""Proposes a Rollout for two workloads with a way in of their own each, between which an HTTPRoute shares requests.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli import gitops
 from rollout_lws.cli.init import routes, steps
 from rollout_lws.cli.init.companions import Companion, numbered
-from rollout_lws.cli.init.proposal import Proposal, held, not_released
+from rollout_lws.cli.init.proposal import Proposal, held, missing, not_released
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.routing.group_drains import removable
-from rollout_lws.targets.target import Target, called
+from rollout_lws.targets.target import Target, called, takers
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
@@ -33,6 +36,7 @@ from rollout_lws.traffic.split import Backend
 
 def propose_pair(
     found: Snapshot,
+    kind: type[Target],
     workload: str,
     counterpart: str,
     name: str = "",
@@ -46,11 +50,11 @@ def propose_pair(
     the other one gets some. ``companions`` are further workloads of both sides.
     """
     if workload == counterpart:
-        raise UsageError(f"--counterpart names LeaderWorkerSet {workload} itself: name the other one of the pair")
-    first, other = _workload(found, workload), _workload(found, counterpart)
-    beside = [(_workload(found, each.name), _workload(found, each.counterpart)) for each in companions]
+        raise UsageError(f"--counterpart names {kind.resource.kind} {workload} itself: name the other one of the pair")
+    first, other = _workload(found, kind, workload), _workload(found, kind, counterpart)
+    beside = [(_workload(found, kind, each.name), _workload(found, kind, each.counterpart)) for each in companions]
     every = (first, other, *(each for both in beside for each in both))
-    routing = _routing(found, workload, counterpart, companions)
+    routing = _routing(found, first, other, companions)
     owner = next((each.metadata.controller for each in every if each.metadata.controller is not None), None)
     capacity = known.PAIR if touch or owner is not None else known.SCALED_PAIR
     if shift:
@@ -63,6 +67,7 @@ def propose_pair(
     return Proposal(
         name=name or workload,
         namespace=first.metadata.namespace,
+        kind=kind,
         workload=workload,
         counterpart=counterpart,
         counterpart_replicas=other.replicas,
@@ -111,15 +116,15 @@ class _Sides:
         return cls(active or first, inactive, known=active is not None)
 
 
-def _workload(found: Snapshot, name: str) -> Target:
-    lws = found.workload(LEADER_WORKER_SETS, name)
+def _workload(found: Snapshot, kind: type[Target], name: str) -> Target:
+    lws = found.workload(kind.resource, name)
     if lws is None:
-        raise UsageError(f"there is no LeaderWorkerSet {name!r}: see `kubectl get leaderworkersets`")
+        raise UsageError(missing(kind, name))
     not_released(found, lws)
     return lws
 
 
-def _routing(found: Snapshot, workload: str, counterpart: str, companions: Sequence[Companion] = ()) -> Routing:
+def _routing(found: Snapshot, workload: Target, counterpart: Target, companions: Sequence[Companion] = ()) -> Routing:
     """What leads to each side, and the route that names both; UsageError, with what to add, where one is missing."""
     own, unfit = routes.services_of(found, workload, counterpart)
     others, other_unfit = routes.services_of(found, counterpart, workload)
@@ -136,7 +141,7 @@ def _routing(found: Snapshot, workload: str, counterpart: str, companions: Seque
     ]
     near: list[str] = []
     for each in candidates:
-        names = _names(each, workload)
+        names = _names(each, workload.metadata.name)
         for router in PAIR_ROUTERS:
             for live in sorted(found.plain(router.spec.resource), key=_name):
                 problem = _problem(found, router, names, live)
@@ -169,7 +174,7 @@ def _refuse_shift(found: Snapshot, routing: Routing, members: tuple[Target, Targ
     ):
         for lws, name in zip(members, names, strict=True):
             live = found.find(selecting.resource, name) if name else None
-            if live is not None and not removable(selecting.selector(live), lws.labels.prefixes):
+            if live is not None and not removable(selecting.selector(live), lws):
                 raise UsageError(
                     f"{selecting.resource.kind} {name} selects groups only by labels that the {lws.resource.kind} gives"
                     f" them, and with --shift a group loses a label of it before it goes: {_label_to_add(lws)}"
@@ -178,9 +183,14 @@ def _refuse_shift(found: Snapshot, routing: Routing, members: tuple[Target, Targ
 
 def _label_to_add(lws: Target) -> str:
     own = (lws.version.leader_template.get("metadata") or {}).get("labels") or {}
-    label = next((f"{key}: {value}" for key, value in sorted(own.items())), "")
+    label = next((f"{key}: {value}" for key, value in sorted(own.items()) if key not in lws.selector), "")
     if label:
         return f"add a label of the template to its selector, such as {label}"
+    if lws.selector:
+        return (
+            f"give the template of {called(lws)} a label that is not in the {lws.resource.kind}'s own selector, such as"
+            f" serves: {lws.metadata.name}, and add it to its selector"
+        )
     return f"give the templates of {called(lws)} a label, such as app: {lws.metadata.name}, and add it to its selector"
 
 
@@ -196,26 +206,27 @@ def _at(found: Routing, router: type[Router], route: str) -> Routing:
     )
 
 
-def _no_service(workload: str, unfit: list[str]) -> str:
-    why = f" ({unfit[0]})" if unfit else ""
+def _no_service(workload: Target, unfit: list[str]) -> str:
+    why, name = f" ({unfit[0]})" if unfit else "", workload.metadata.name
+    by_name, taking = workload.labels.workload, workload.labels.leader
+    selector = f"by a label that the template of {name} alone has"
+    if by_name is not None and taking is not None:
+        selector = f'with the selector {{{by_name}: {name}, {taking[0]}: "{taking[1]}"}}'
     return (
-        f"no Service selects the leaders of LeaderWorkerSet {workload} and of no other{why}: each side of a pair needs"
-        f' one of its own, such as one with the selector {{{LWS_NAME}: {workload}, {LWS_WORKER_INDEX}: "0"}}'
+        f"no Service selects the {takers(workload)} of {called(workload)} and of no other{why}: each side of a pair"
+        f" needs one of its own, such as one {selector}"
     )
 
 
-def _pools(found: Snapshot, workload: str, beside: Sequence[str] = ()) -> list[str]:
+def _pools(found: Snapshot, workload: Target, beside: Sequence[str] = ()) -> list[str]:
     """The pools that select the leaders of a workload, and of no other one but those ``beside`` it."""
     leaders = {name: sets for name, sets in routes.leaders_of(found, workload).items() if name not in beside}
-    names = routes.selecting_leaders(found, pools.SELECTING, leaders[workload])
-    lws = found.workload(LEADER_WORKER_SETS, workload)
+    names = routes.selecting_leaders(found, pools.SELECTING, leaders[workload.metadata.name])
     live = {name: found.find(INFERENCE_POOLS, name) for name in names}
     return [
         name
         for name, pool in live.items()
-        if pool is not None
-        and lws is not None
-        and not pools.pool_problem(pool, "", found.keys, workload=lws, leaders=leaders)
+        if pool is not None and not pools.pool_problem(pool, "", found.keys, workload=workload, leaders=leaders)
     ]
 
 

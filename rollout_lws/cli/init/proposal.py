@@ -1,4 +1,6 @@
-"""Proposes a Rollout for an LWS that has none. Pure: a snapshot of its namespace in, a proposal and warnings out."""
+"""Proposes a Rollout for a workload that has none. Pure: a snapshot of its namespace in, a proposal with warnings
+out.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,14 @@ from rollout_lws.cli import gitops
 from rollout_lws.cli.gitops import Ignored
 from rollout_lws.cli.init import routes, steps
 from rollout_lws.cli.init.companions import Companion
+from rollout_lws.cli.init.kinds import SHORT
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.cli.init.steps import Proposed
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import (
-    HORIZONTAL_POD_AUTOSCALERS,
-    LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    SERVICES,
-)
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.autoscaling.hpa_bounds import MAXIMUM, MINIMUM, scaled_workload
-from rollout_lws.targets.target import Target, called
+from rollout_lws.targets.target import ROLLING_UPDATE, Target, called, takers
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.registry import SPECS
 from rollout_lws.workload.hold import resolved_surge
@@ -34,18 +31,19 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A Rollout called ``name`` for an LWS, and what else it needs. ``unlisted`` are Services and pools beside those of
-    ``routing`` that would select the new version's leaders; ``service`` is a Service to create, None when one exists;
-    ``ignored`` are fields that the GitOps tools ``keepers`` must ignore.
+    """A Rollout called ``name`` for a workload, and what else it needs. ``unlisted`` are Services and pools beside
+    those of ``routing`` that would select the new version's pods; ``service`` is a Service to create, None when one
+    exists; ``ignored`` are fields that the GitOps tools ``keepers`` must ignore.
 
-    Of a pair, ``counterpart`` is the second LWS, with its number of groups, and ``active_side`` the one to name, ""
-    where route and groups say it. ``owner`` is the object that controls one of the two, so that no release may write
-    them, as kind and name; "" without one. ``companions`` are its further LWSs. ``is_autoscaled``: an autoscaler sets
-    the LWS's number of groups.
+    Of a pair, ``counterpart`` is the second workload, with its number of groups, and ``active_side`` the one to name,
+    "" where route and groups say it. ``owner`` is the object that controls one of the two, so that no release may write
+    them, as kind and name; "" without one. ``companions`` are its further workloads. ``is_autoscaled``: an autoscaler
+    sets the workload's number of groups. ``kind`` is that of all of them.
     """
 
     name: str
     namespace: str
+    kind: type[Target]
     workload: str
     api_version: str
     capacity: CapacityStrategy
@@ -68,26 +66,27 @@ class Proposal:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of the LWSs that it releases."""
+        """Names of the workloads that it releases."""
         beside = (name for each in self.companions for name in (each.name, each.counterpart))
         return (self.workload, self.counterpart, *beside) if self.counterpart else (self.workload,)
 
 
-def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:
+def propose(found: Snapshot, kind: type[Target], workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:
     """The proposal; UsageError, with what to do, when no Rollout is possible."""
-    lws = found.workload(LEADER_WORKER_SETS, workload)
+    lws = found.workload(kind.resource, workload)
     if lws is None:
-        raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
+        raise UsageError(missing(kind, workload))
     _refuse(found, lws, capacity)
-    routing = routes.find(found, workload)
+    routing = routes.find(found, lws)
     if capacity.shifts and not routing.routes:
-        raise UsageError(_without_route(routing, capacity))
+        raise UsageError(_without_route(routing, capacity, takers(lws)))
     version = lws.version
     ignored = tuple(_ignored(found, lws, capacity, routing))
     live = (found.find(each.resource, each.name) for each in ignored)
     return Proposal(
         name=name or workload,
         namespace=lws.metadata.namespace,
+        kind=kind,
         workload=workload,
         api_version=f"{found.keys.group}/v1beta1",
         capacity=capacity,
@@ -96,7 +95,7 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
         accelerators=version.accelerators_by_name,
         steps=steps.steps(capacity, lws.replicas, routed=routing.routes),
         routing=routing,
-        unlisted=tuple(_unlisted(found, workload, routing)) if routing.routes else (),
+        unlisted=tuple(_unlisted(found, lws, routing)) if routing.routes else (),
         service=None if routing.service else _service(found, lws),
         keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
         ignored=ignored,
@@ -105,45 +104,54 @@ def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: st
     )
 
 
+def missing(kind: type[Target], name: str) -> str:
+    """That there is no such workload, and what to do."""
+    return f"there is no {kind.resource.kind} {name!r}: see `kubectl get {kind.resource.plural}`"
+
+
 def not_released(found: Snapshot, lws: Target) -> None:
-    """UsageError, with what to do, for an LWS that a Rollout releases, that is a canary, or that stands for another."""
-    name = lws.metadata.name
-    rivals = sorted(each.metadata.name for each in found.rollouts_of(name))
+    """UsageError, with what to do, for a workload that a Rollout releases, that is a canary, or that stands for
+    another.
+    """
+    place, short = called(lws), SHORT[lws.resource]
+    rivals = sorted(each.metadata.name for each in found.rollouts_of(lws.metadata.name) if each.kind == lws.resource)
     if rivals:
         raise UsageError(
-            f"LeaderWorkerSet {name} is released by rollout/{rivals[0]} already: look at it with"
-            f" `rollout-lws plan {rivals[0]}`"
+            f"{place} is released by rollout/{rivals[0]} already: look at it with `rollout-lws plan {rivals[0]}`"
         )
     canary = lws.metadata.labels.get(found.keys.canary_leader_worker_set)
     if canary:
-        raise UsageError(f"LeaderWorkerSet {name} is the canary of a release: name the one it belongs to, lws/{canary}")
+        raise UsageError(f"{place} is the canary of a release: name the one it belongs to, {short}/{canary}")
     users = lws.metadata.labels.get(found.keys.stands_for)
     if users:
         raise UsageError(
-            f"LeaderWorkerSet {name} was made by a release and serves in place of {users}, whose manifest is yours:"
-            f" name that one, lws/{users}"
+            f"{place} was made by a release and serves in place of {users}, whose manifest is yours:"
+            f" name that one, {short}/{users}"
         )
 
 
 def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
     not_released(found, lws)
     name = lws.metadata.name
+    if capacity.surges and not lws.surges:
+        raise UsageError(f"a {lws.resource.kind} has no surge groups: take --strategy canary or in-place")
     if max(1, lws.replicas) < capacity.least_replicas:
+        other = "surge" if lws.surges else "canary"
         raise UsageError(
-            f"LeaderWorkerSet {name} has {lws.replicas} groups, and in place nothing would serve while one is"
-            " renewed: take --strategy surge or blue-green, or scale to 2"
+            f"{called(lws)} has {lws.replicas} groups, and in place nothing would serve while one is"
+            f" renewed: take --strategy {other} or blue-green, or scale to 2"
         )
     if capacity.swaps and not _own_labels(lws):
         raise UsageError(
-            f"the leaders' template of LeaderWorkerSet {name} has no labels, and with --strategy {capacity.flag} a"
-            f" Service has to select groups of two LeaderWorkerSets by some: give it one, such as app: {name}"
+            f"the {takers(lws)}' template of {called(lws)} has no labels, and with --strategy {capacity.flag} a"
+            f" Service has to select groups of two {lws.resource.kind}s by some: give it one, such as app: {name}"
         )
 
 
-def _without_route(routing: Routing, capacity: CapacityStrategy) -> str:
+def _without_route(routing: Routing, capacity: CapacityStrategy, pods: str) -> str:
     """That nothing shares requests, which have to be elsewhere before a group goes."""
     kinds = " or ".join(each.resource.kind for each in SPECS)
-    why = "; ".join(routing.unfit) or f"no {kinds} leads to a Service of the leaders"
+    why = "; ".join(routing.unfit) or f"no {kinds} leads to a Service of the {pods}"
     return (
         f"--strategy {capacity.flag} takes requests off single groups before they go, and nothing shares them: {why};"
         " make a route to the Service, or take --strategy canary"
@@ -151,14 +159,15 @@ def _without_route(routing: Routing, capacity: CapacityStrategy) -> str:
 
 
 def _own_labels(lws: Target) -> Mapping[str, str]:
-    """The labels of the leaders' template."""
+    """The labels of the template of the pods that take requests."""
     return (lws.version.leader_template.get("metadata") or {}).get("labels") or {}
 
 
 def _service(found: Snapshot, lws: Target) -> Object:
-    """A Service for the leaders, selecting the user's own labels, so that it selects a canary LWS's leaders too."""
+    """A Service for the pods that take requests, by the user's own labels, so that it selects a canary's too."""
     leader, name = lws.version.leader_template, lws.metadata.name
-    labels = _own_labels(lws) or {LWS_NAME: name}
+    by_name, taking = lws.labels.workload, lws.labels.leader
+    labels = _own_labels(lws) or ({by_name: name} if by_name is not None else {})
     containers = (leader.get("spec") or {}).get("containers") or ()
     ports = [port for each in containers for port in each.get("ports") or ()]
     target = ports[0].get("name") or ports[0]["containerPort"] if ports else 8000
@@ -169,17 +178,17 @@ def _service(found: Snapshot, lws: Target) -> Object:
         "kind": SERVICES.kind,
         "metadata": {"name": next(each for each in names if each not in taken), "namespace": lws.metadata.namespace},
         "spec": {
-            "selector": {**labels, LWS_WORKER_INDEX: "0"},
+            "selector": {**labels, **dict([taking] if taking is not None else ())},
             "ports": [{"name": "http", "port": 80, "targetPort": target}],
         },
     }
 
 
-def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]:
+def _unlisted(found: Snapshot, lws: Target, routing: Routing) -> Iterator[str]:
     """Services and pools, other than the named ones, that would select a new version's leaders."""
     labels = [
-        {key: value for key, value in each.items() if key != LWS_NAME}
-        for each in routes.leaders_of(found, workload)[workload]
+        {key: value for key, value in each.items() if key not in (lws.labels.mark, lws.labels.revision)}
+        for each in routes.leaders_of(found, lws)[lws.metadata.name]
     ]
     for selecting, named in (
         (services.SELECTING, (routing.service,)),
@@ -187,7 +196,11 @@ def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]
     ):
         for live in found.plain(selecting.resource):
             name = live["metadata"]["name"]
-            if name not in named and any(selecting.selects(live, each) for each in labels):
+            if (
+                name not in named
+                and not routes.is_of_discovery(live, lws)
+                and any(selecting.selects(live, each) for each in labels)
+            ):
                 yield f"{selecting.resource.kind} {name}"
 
 
@@ -203,14 +216,17 @@ def _ignored(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing: 
 
 
 def held(lws: Target, capacity: CapacityStrategy) -> Ignored:
-    """The fields by which an LWS is held."""
+    """The fields by which a workload is held."""
     members = ["partition"]
     if capacity.surges or resolved_surge(lws.strategy, max(1, lws.replicas)):
         members += ["maxSurge", "maxUnavailable"]
     elif capacity.swaps and isinstance(lws.strategy.max_unavailable, str):
-        # Of the replicas that it gets, a percentage may be nothing, which LWS refuses.
+        # Of the replicas that it gets, a percentage may be nothing, which it refuses.
         members.append("maxUnavailable")
-    return Ignored(lws.resource, lws.metadata.name, tuple("/".join(("", *lws.strategy_path, each)) for each in members))
+    pointers = ["/".join(("", *lws.strategy_path, each)) for each in members]
+    if lws.strategy.type != ROLLING_UPDATE:
+        pointers.append("/".join(("", *lws.strategy_path[:-1], "type")))
+    return Ignored(lws.resource, lws.metadata.name, tuple(pointers))
 
 
 def _autoscalers(found: Snapshot, lws: Target) -> list[Object]:
@@ -230,8 +246,8 @@ def _warnings(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing:
         )
     elif not routing.routes:
         yield (
-            f"no {' or '.join(each.resource.kind for each in SPECS)} leads to the leaders' Service, so the steps set no"
-            " traffic weights: to have them, create a route to the Service and run init again"
+            f"no {' or '.join(each.resource.kind for each in SPECS)} leads to the {takers(lws)}' Service, so the steps"
+            " set no traffic weights: to have them, create a route to the Service and run init again"
         )
         if capacity.full_set:
             go = "go" if capacity.swaps else "are renewed one by one"

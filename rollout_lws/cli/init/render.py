@@ -11,7 +11,7 @@ from rollout_lws.api import Touch, TrafficRouting
 from rollout_lws.capacity import known
 from rollout_lws.cli import gitops
 from rollout_lws.cli.init.proposal import Proposal
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.targets.target import takers
 
 _GRACE, _DRAIN = (TrafficRouting.model_fields[name].default for name in ("grace_period_seconds", "drain_seconds"))
 
@@ -30,13 +30,13 @@ def _rollout(made: Proposal) -> Iterator[str]:
     yield f"  namespace: {_scalar(made.namespace)}"
     yield "spec:"
     yield "  workloadRef:"
-    yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
-    yield f"    kind: {LEADER_WORKER_SETS.kind}"
+    yield f"    apiVersion: {made.kind.resource.api_version}"
+    yield f"    kind: {made.kind.resource.kind}"
     yield f"    name: {_scalar(made.workload)}"
     if made.counterpart:
         yield "  counterpartRef:"
-        yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
-        yield f"    kind: {LEADER_WORKER_SETS.kind}"
+        yield f"    apiVersion: {made.kind.resource.api_version}"
+        yield f"    kind: {made.kind.resource.kind}"
         yield f"    name: {_scalar(made.counterpart)}"
         yield from _companions(made)
         yield from _roles(made)
@@ -94,27 +94,30 @@ def _roles(made: Proposal) -> Iterator[str]:
 
 def _number(made: Proposal) -> Iterator[str]:
     """The number of groups of a Rollout whose releases scale two workloads in turn."""
+    kind = made.kind.resource.kind
     if made.is_autoscaled or not made.replicas:
-        yield "  # No replicas: the controller writes the LeaderWorkerSet's number here. From then on scale the Rollout"
-        yield "  # instead of the LeaderWorkerSet, and leave replicas out of its manifest."
+        yield f"  # No replicas: the controller writes the {kind}'s number here. From then on scale the Rollout"
+        yield f"  # instead of the {kind}, and leave replicas out of its manifest."
     else:
-        told = "scale the Rollout from now on; leave replicas out of the LeaderWorkerSet's manifest"
+        told = f"scale the Rollout from now on; leave replicas out of the {kind}'s manifest"
         yield f"  replicas: {made.replicas} # {told}"
 
 
 def _head(made: Proposal) -> Iterator[str]:
+    kind, told = made.kind.resource.kind, made.capacity.help.format(kind=made.kind.resource.kind)
     takes = "".join(f", {count} {name} each" for name, count in made.accelerators.items())
     if made.counterpart:
         sides = ((made.workload, made.replicas), (made.counterpart, made.counterpart_replicas))
         both = " and ".join(f"{name} ({_counted(replicas, 'group')})" for name, replicas in sides)
-        yield f"# How requests move between LeaderWorkerSets {both}."
-        yield f"# {made.capacity.help}"
+        yield f"# How requests move between {kind}s {both}."
+        yield f"# {told}"
         yield "# What a release takes: rollout-lws plan -f FILE"
         return
-    other = ", ".join(each.flag for each in known.OF_ONE if each is not made.capacity)
+    ways = [each for each in known.OF_ONE if made.kind.surges or not each.surges]
+    other = ", ".join(each.flag for each in ways if each is not made.capacity)
     groups = f"{_counted(made.replicas, 'group')} of {_counted(made.size, 'pod')}{takes}"
-    yield f"# How new versions of LeaderWorkerSet {made.workload} are released: {groups}."
-    yield f"# {made.capacity.help}"
+    yield f"# How new versions of {kind} {made.workload} are released: {groups}."
+    yield f"# {told}"
     yield f"# Other ways: rollout-lws init --strategy {other}"
     yield "# What this one takes: rollout-lws plan -f FILE"
 
@@ -128,7 +131,7 @@ def _routings(made: Proposal) -> Iterator[str]:
     assert routing.router is not None, "only what routes is rendered"
     grace, (*outer, named) = routing.router.grace_seconds or _GRACE, routing.router.field
     yield "      trafficRoutings:"
-    leads = f"leads to {made.workload}" if routing.pair else "selects the leaders today"
+    leads = f"leads to {made.workload}" if routing.pair else f"selects the {takers(made.kind)} today"
     yield f"        - service: {_scalar(routing.service)} # {leads}"
     if routing.counterpart_service:
         yield f"          counterpartService: {_scalar(routing.counterpart_service)} # leads to {made.counterpart}"
@@ -156,10 +159,10 @@ def service(made: Proposal) -> str:
     """The Service manifest, "" when one exists."""
     if made.service is None:
         return ""
-    comment = (
-        f"# No Service that a release can use selects leaders of LeaderWorkerSet {made.workload}; a route needs one.\n"
-        "# Its name must not be the LeaderWorkerSet's: LWS makes a headless Service of that name.\n"
-    )
+    pods, kind = takers(made.kind), made.kind.resource.kind
+    comment = f"# No Service that a release can use selects {pods} of {kind} {made.workload}; a route needs one.\n"
+    if made.kind.labels.stateful_sets is not None:
+        comment += f"# Its name must not be the {kind}'s: its controller makes a headless Service of that name.\n"
     return comment + _yaml(made.service)
 
 

@@ -1,4 +1,4 @@
-"""Finds what routes requests to an LWS's leaders: the Service, and the route, Ingress or pools in front of it."""
+"""Finds what routes requests to a workload's leaders: the Service, and the route, Ingress or pools in front of it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli.gitops import Ignored
-from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.observe.assume import pod_labels
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names
@@ -63,8 +64,8 @@ class Routing:
             yield Ignored(INFERENCE_POOLS, pool, ("/spec/selector",))
 
 
-def find(found: Snapshot, workload: str) -> Routing:
-    """The routing of the LWS ``workload``, which must exist."""
+def find(found: Snapshot, workload: Target) -> Routing:
+    """The routing of a workload."""
     fit, unfit = services_of(found, workload)
     for router in ROUTERS:
         for service in fit:
@@ -78,27 +79,34 @@ def find(found: Snapshot, workload: str) -> Routing:
     return Routing(fit[0] if fit else "", unfit=tuple(unfit))
 
 
-def services_of(found: Snapshot, workload: str, other: str = "") -> tuple[list[str], list[str]]:
+def services_of(found: Snapshot, workload: Target, other: Target | None = None) -> tuple[list[str], list[str]]:
     """Names of usable Services, sorted, and why others that select the leaders are unusable. ``other`` is a second
     workload, whose leaders a usable one does not select even if there are none yet.
     """
-    leaders, lws = leaders_of(found, workload), found.workload(LEADER_WORKER_SETS, workload)
-    leaders |= {name: labels for name, labels in leaders_of(found, other or workload).items() if name == other}
-    assert lws is not None, "only called for an LWS that was read"
+    leaders, own = leaders_of(found, workload), workload.metadata.name
+    if other is not None:
+        beside = other.metadata.name
+        leaders |= {name: labels for name, labels in leaders_of(found, other).items() if name == beside}
     fit: list[str] = []
     unfit: list[str] = []
-    for name in selecting_leaders(found, services.SELECTING, leaders[workload]):
+    for name in selecting_leaders(found, services.SELECTING, leaders[own]):
         live = found.find(SERVICES, name)
-        if live is None or made_by_lws(live):
+        if live is None or is_of_discovery(live, workload):
             continue
-        problem = services.service_problem(live, "", found.keys, workload=lws, leaders=leaders)
+        problem = services.service_problem(live, "", found.keys, workload=workload, leaders=leaders)
         (unfit if problem else fit).append(problem or name)
     return fit, unfit
 
 
-def _pools(found: Snapshot, workload: str) -> Iterator[tuple[str, str]]:
+def is_of_discovery(service: Object, workload: Target) -> bool:
+    """Whether pods find each other by this Service."""
+    named = _name(service) == workload.discovery_service and services.is_headless(service)
+    return named or made_by_lws(service)
+
+
+def _pools(found: Snapshot, workload: Target) -> Iterator[tuple[str, str]]:
     """Each pool that selects the leaders, with its counterpart for the new version, "" without one."""
-    names = selecting_leaders(found, pools.SELECTING, leaders_of(found, workload)[workload])
+    names = selecting_leaders(found, pools.SELECTING, leaders_of(found, workload)[workload.metadata.name])
     for name in names:
         others = [each for each in names if each != name]
         named = copy_name(name, services.NAME_BUDGET)
@@ -136,12 +144,15 @@ def _name(live: Object) -> str:
     return str(live["metadata"]["name"])
 
 
-def leaders_of(found: Snapshot, workload: str) -> dict[str, list[Mapping[str, str]]]:
-    """Labels of leader pods, by LWS; ``workload`` has those of one to come, if it has no group."""
+def leaders_of(found: Snapshot, workload: Target) -> dict[str, list[Mapping[str, str]]]:
+    """Labels of pods that take requests, by their workload; ``workload`` has those of one to come, if it has no
+    group.
+    """
     leaders: dict[str, list[Mapping[str, str]]] = {}
     for pod in found.every_leader():
         leaders.setdefault(pod.workload, []).append(pod.metadata.labels)
-    live = found.find(LEADER_WORKER_SETS, workload)
-    if workload not in leaders and live is not None:
-        leaders[workload] = [pod_labels(live)]
+    name = workload.metadata.name
+    live = found.find(workload.resource, name)
+    if name not in leaders and live is not None:
+        leaders[name] = [pod_labels(type(workload), live)]
     return leaders

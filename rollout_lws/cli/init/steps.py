@@ -37,7 +37,7 @@ _PROMOTION = Proposed("100%", None, 0, "as the last step: renew the old groups")
 
 
 def steps(strategy: CapacityStrategy, replicas: int, *, routed: bool) -> tuple[Proposed, ...]:
-    """Steps for an LWS of ``replicas`` groups; no traffic weights unless ``routed``."""
+    """Steps for a workload of ``replicas`` groups; no traffic weights unless ``routed``."""
     if not strategy.makes_groups:
         return _STANDING
     gradual = strategy.paired or not strategy.full_set
@@ -78,5 +78,5 @@ def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[P
 
 
 def _said(percent: int, count: int, replicas: int) -> int | str:
-    """A percentage if it yields the same count, since it scales with the LWS."""
+    """A percentage if it yields the same count, since it scales with the workload."""
     return f"{percent}%" if replicas * percent == 100 * count else count

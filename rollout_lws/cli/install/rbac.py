@@ -58,7 +58,6 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule(group, ("batchreleases",), (*_FOLLOW, "create", "patch", "delete")),
         Rule(group, ("rollouts/status", "batchreleases/status"), ("patch",)),
         *(Rule(each.group, (each.plural,), (*_SEE, "create", "patch", "delete")) for each in RELEASED),
-        Rule("apps", ("statefulsets",), _SEE),
         # The history of released versions, and LWS's own revisions of old ones during a hold.
         Rule("apps", ("controllerrevisions",), (*_FOLLOW, "create", "patch", "delete")),
         # The controller deletes leaders of groups that roll back, and labels live leaders.
@@ -127,7 +126,7 @@ def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
         Rule(group, ours, _SEE),
         *(Rule(each.group, (each.plural,), _SEE) for each in RELEASED),
         # Kubernetes' own view has these too; a role that is bound alone needs them for `get NAME` and `history`.
-        Rule("apps", ("statefulsets", "controllerrevisions"), _SEE),
+        Rule("apps", ("controllerrevisions",), _SEE),
         Rule("", ("pods", "events"), _SEE),
     )
     operate = (Rule(group, ("rollouts/status",), ("patch",)),)

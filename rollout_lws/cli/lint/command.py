@@ -14,8 +14,8 @@ from rollout_lws.errors import UsageError
 from rollout_lws.settings import Settings
 
 _NOTHING = (
-    "nothing to look at: {} no Rollout, and nothing that one refers to (LeaderWorkerSet, Service, HTTPRoute, Ingress,"
-    " InferencePool, HorizontalPodAutoscaler); name the files that do, or a directory with -R"
+    "nothing to look at: {} no Rollout, and nothing that one refers to (LeaderWorkerSet, StatefulSet, Service,"
+    " HTTPRoute, Ingress, InferencePool, HorizontalPodAutoscaler); name the files that do, or a directory with -R"
 )
 
 
@@ -49,7 +49,7 @@ def lint(
 ) -> None:
     """Find in manifests what the controller would refuse, and traps; no cluster is asked.
 
-    Reads Rollouts, and the LeaderWorkerSets, Services, routes, pools and autoscalers that they refer to, from the same
+    Reads Rollouts, and the workloads, Services, routes, pools and autoscalers that they refer to, from the same
     files. Exit code 1 with an error (with --strict also a warning), 2 when there is nothing to look at.
     """
     # Imported here, since help and completion need none of the rules.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ _TEMPLATED = re.compile(
     r"(?:^[ \t]*|:[ \t]+|-[ \t]+|[\[,{][ \t]*)(?P<braces>\{\{.{0,1000}?\}\}|\{%.{0,1000}?%\})", re.DOTALL | re.MULTILINE
 )
 _KIND = r"""\bkind["']?\s*:\s*["']?(?:{})\b"""
-#: Signs that a text concerns releases, and that it has any kind that lint checks.
+#: Signs that a text concerns releases, and that it has any kind that lint always checks.
 _OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout") + "|leaderworkerset", re.IGNORECASE)
 _KNOWN = re.compile(
     f"{_OURS.pattern}|" + _KIND.format("|".join((*(each.kind for each in LOOKED_AT), "ScaledObject"))), re.IGNORECASE
@@ -61,13 +62,49 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
     dialects, so a text without any sign of a kind that lint checks yields no findings.
     """
     documents: list[Document] = []
+    problems: list[_Problem] = []
+    for each in _read(source):
+        documents += [each] if isinstance(each, Document) else []
+        problems += [each] if isinstance(each, _Problem) else []
+    return documents, _once(each for each in problems if each.has_sign)
+
+
+def read_named(source: Source, kind: str, names: Collection[str]) -> list[Finding]:
+    """The problems of texts without such a sign that may be objects of this kind with one of these names."""
+    sign = re.compile(_KIND.format(kind), re.IGNORECASE)
+    if not names or not sign.search(source.text):
+        return []
+    named = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, sorted(names)))})(?![\w.-])")
+    found = (each for each in _read(source) if isinstance(each, _Problem) and not each.has_sign)
+    return _once(each for each in found if sign.search(each.text) and named.search(each.text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """A text that cannot be read; ``has_sign`` if it has one of those by which the finding is worth telling."""
+
+    finding: Finding
+    text: str
+    has_sign: bool
+
+
+def _once(problems: Iterator[_Problem]) -> list[Finding]:
+    """Their findings: that a file is a template is told once."""
     findings: list[Finding] = []
+    for each in problems:
+        if each.finding.code != "LWS002" or not any(known.code == "LWS002" for known in findings):
+            findings.append(each.finding)
+    return findings
+
+
+def _read(source: Source) -> Iterator[Document | _Problem]:
     if source.broken is not None:
         told = Finding(source.name, 1, source.broken + 1, "LWS001", "not UTF-8 text: save it as UTF-8")
-        return [], [told] if _KNOWN.search(source.text) else []
+        yield _Problem(told, source.text, _KNOWN.search(source.text) is not None)
+        return
     for part in parts(source.text):
         try:
-            documents += [Document(source.name, part, *each) for each in read_part(part, unique=True)]
+            yield from [Document(source.name, part, *each) for each in read_part(part, unique=True)]
             continue
         except Unreadable as error:
             wrong, braces = error, _template(part.text, error.mark)
@@ -75,10 +112,9 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
         if braces is not None:
             # Any other error in a template would stem from our reading it as YAML.
             code, mark, message, signs = "LWS002", braces, _RENDER, _OURS
-        if signs.search(part.text) and not (braces and any(each.code == code for each in findings)):
-            place = part.mark(mark)
-            findings.append(Finding(source.name, place.line, place.column, code, message))
-    return documents, findings
+        place = part.mark(mark)
+        told = Finding(source.name, place.line, place.column, code, message)
+        yield _Problem(told, part.text, signs.search(part.text) is not None)
 
 
 def _template(text: str, error: Mark) -> Mark | None:

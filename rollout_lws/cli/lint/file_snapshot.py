@@ -1,32 +1,32 @@
 """The files' objects as the controller's rules see them: one namespace of a cluster with no release in progress.
 
-Objects that only a cluster creates are assumed: a leader of each LeaderWorkerSet with its labels, Gateways that accept
-every route, and KEDA's HorizontalPodAutoscaler for a ScaledObject.
+Objects that only a cluster creates are assumed: a pod that takes requests of each workload with its labels, Gateways
+that accept every route, and KEDA's HorizontalPodAutoscaler for a ScaledObject.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-import msgspec
-
 from rollout_lws.api import Promotion
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS, Manifest
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, PODS, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, PODS, Resource
 from rollout_lws.observe import assume
+from rollout_lws.observe.cache_types import StoredRollout
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.registry import spec_of
 
 #: Any time will do: no rule depends on it outside a release.
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_TYPES = {each.resource: each for each in TARGETS}
 #: Metadata that an API server sets and dumps contain, except the uid, which owner references use.
 _SERVERS = (
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation"),
@@ -40,6 +40,11 @@ class Shaped:
 
     manifest: Manifest
     body: Object
+
+    @property
+    def kind(self) -> type[Target]:
+        """The struct of a workload's kind; only for objects that can be released."""
+        return _TYPES[self.manifest.resource]
 
 
 class FileSnapshot:
@@ -58,7 +63,7 @@ class FileSnapshot:
             resource = each.manifest.resource
             resource = HORIZONTAL_POD_AUTOSCALERS if resource == SCALED_OBJECTS else resource
             found.setdefault(resource, []).append(each.body)
-        found[PODS] = [assume.leader(lws) for lws in found.get(LEADER_WORKER_SETS, ())]
+        found[PODS] = [assume.leader(each.kind, each.body) for each in self.workloads]
         self.snapshot = Snapshot(keys(group), found)
 
     def observed(self, rollout: str) -> Observation:
@@ -74,40 +79,58 @@ class FileSnapshot:
     def of_kind(self, kind: str) -> Iterator[Shaped]:
         return iter(self._by_kind.get(kind, ()))
 
-    def is_released(self, workload: str) -> bool:
-        """Whether a Rollout in the files releases this LeaderWorkerSet."""
-        return bool(self.snapshot.rollouts_of(workload))
+    @property
+    def workloads(self) -> Iterator[Shaped]:
+        """The objects that can be released."""
+        return (each for kind in TARGETS for each in self.of_kind(kind.resource.kind))
 
-    def is_held(self, workload: str) -> bool:
-        """Whether a Rollout in the files holds this LeaderWorkerSet: with touch RouteOnly it writes no workload."""
-        releasing = self.snapshot.rollouts_of(workload)
-        return any(not each.counterpart for each in releasing) or self.scaling(workload) is not None
+    def rollouts_of(self, kind: Resource, workload: str) -> Sequence[StoredRollout]:
+        """The Rollouts in the files that name this workload."""
+        # Of one whose kind cannot be released, it is told that it is meant for another.
+        return [each for each in self.snapshot.rollouts_of(workload) if each.kind in (None, kind)]
 
-    def scaling(self, workload: str) -> Shaped | None:
-        """The Rollout in the files that scales this LeaderWorkerSet, as a side of its pair or in turn with another."""
-        names = (each.metadata.name for each in self.snapshot.rollouts_of(workload))
+    def is_held(self, workload: Shaped) -> bool:
+        """Whether a Rollout in the files holds this workload: with touch RouteOnly it writes none."""
+        resource, name = workload.manifest.resource, workload.manifest.name
+        releasing = self.rollouts_of(resource, name)
+        return any(not each.counterpart for each in releasing) or self.scaling(resource, name) is not None
+
+    def scaling(self, kind: Resource, workload: str) -> Shaped | None:
+        """The Rollout in the files that scales this workload, as a side of its pair or in turn with another."""
+        names = (each.metadata.name for each in self.rollouts_of(kind, workload))
         found = (self.find(rollouts().kind, name) for name in names)
         return next((each for each in found if each is not None and scales_two(each.body["spec"])), None)
 
-    def other_side(self, workload: str) -> str:
+    def other_side(self, workload: Shaped) -> str:
         """Name of the workload in the same place on the other side of a pair that a Rollout in the files names; ""
         without one.
         """
-        pairs = (each.workloads for each in self.snapshot.rollouts_of(workload) if each.counterpart)
+        name = workload.manifest.name
+        pairs = (each.workloads for each in self.rollouts_of(workload.manifest.resource, name) if each.counterpart)
         places = (two for names in pairs for two in zip(names[::2], names[1::2], strict=False))
-        return next((two[two[0] == workload] for two in places if workload in two), "")
+        return next((two[two[0] == name] for two in places if name in two), "")
+
+    def pods_of(self, kind: Resource, workload: str) -> list[dict[str, str]]:
+        """The labels of the first pod of the workload that takes requests, and of the first worker, if it has any; []
+        of one that the files do not have.
+        """
+        known = (labels.get((kind, workload)) for labels in (self.leader_labels, self.worker_labels))
+        return [each for each in known if each is not None]
 
     @cached_property
-    def leader_labels(self) -> dict[str, dict[str, str]]:
-        """The labels of the first leader of each LeaderWorkerSet, by its name."""
-        return {each.manifest.name: assume.pod_labels(each.body) for each in self.of_kind(LEADER_WORKER_SETS.kind)}
-
-    @cached_property
-    def worker_labels(self) -> dict[str, dict[str, str]]:
-        """The labels of the first worker of each LeaderWorkerSet that has any, by its name."""
+    def leader_labels(self) -> dict[tuple[Resource, str], dict[str, str]]:
+        """The labels of the first pod of each workload that takes requests, by its kind and name."""
         return {
-            each.manifest.name: assume.pod_labels(each.body, worker=1)
-            for each in self.of_kind(LEADER_WORKER_SETS.kind)
+            (each.manifest.resource, each.manifest.name): assume.pod_labels(each.kind, each.body)
+            for each in self.workloads
+        }
+
+    @cached_property
+    def worker_labels(self) -> dict[tuple[Resource, str], dict[str, str]]:
+        """The labels of the first worker of each workload that has any, by its kind and name."""
+        return {
+            (each.manifest.resource, each.manifest.name): assume.pod_labels(each.kind, each.body, worker=1)
+            for each in self.workloads
             if workload(each).version.size > 1
         }
 
@@ -127,8 +150,8 @@ def scales_two(spec: Object) -> bool:
 
 
 def workload(shaped: Shaped) -> Target:
-    """A LeaderWorkerSet in the controller's type."""
-    return msgspec.json.decode(msgspec.json.encode(shaped.body), type=LeaderWorkerSet)
+    """A workload in the controller's type."""
+    return assume.typed(shaped.kind, shaped.body)
 
 
 def _as_seen(each: Shaped) -> Shaped:

@@ -47,10 +47,10 @@ CODES: dict[str, Code] = {
     "LWS107": Code(_ERROR, "an API version that is not served"),
     # Refused by the controller
     "LWS201": Code(_ERROR, "the strategy cannot be released", Reason.INVALID_SPEC),
-    "LWS202": Code(_ERROR, "workloadRef names no LeaderWorkerSet", Reason.WRONG_WORKLOAD_KIND),
+    "LWS202": Code(_ERROR, "workloadRef names no kind that can be released", Reason.WRONG_WORKLOAD_KIND),
     "LWS203": Code(_ERROR, "the Rollout's name is too long", Reason.NAME_TOO_LONG),
-    "LWS204": Code(_ERROR, "two Rollouts for one LeaderWorkerSet", Reason.SECOND_ROLLOUT),
-    "LWS205": Code(_ERROR, "the LeaderWorkerSet is another controller's", Reason.WORKLOAD_OWNED),
+    "LWS204": Code(_ERROR, "two Rollouts for one workload", Reason.SECOND_ROLLOUT),
+    "LWS205": Code(_ERROR, "the workload is another controller's", Reason.WORKLOAD_OWNED),
     "LWS206": Code(_ERROR, "groupIdentity Hash", Reason.HASH_IDENTITY),
     "LWS207": Code(_ERROR, "a LeaderWorkerSet of MultiKueue's", Reason.MULTIKUEUE),
     "LWS208": Code(_ERROR, "too few groups for capacity InPlace, or for shift", Reason.TOO_FEW_GROUPS),
@@ -74,9 +74,7 @@ CODES: dict[str, Code] = {
         "replicas in the manifest of a workload whose Rollout scales two, in a pair or a swap",
         Reason.REPLICAS_APPLIED,
     ),
-    "LWS217": Code(
-        _ERROR, "a budget, Service or pool of one of two LeaderWorkerSets that serve in turn", Reason.LEFT_BEHIND
-    ),
+    "LWS217": Code(_ERROR, "a budget, Service or pool of one of two workloads that serve in turn", Reason.LEFT_BEHIND),
     # Accepted, but a mistake
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
     "LWS302": Code(_WARNING, "no readiness probe on the leader"),
@@ -106,7 +104,9 @@ CODES: dict[str, Code] = {
     "LWS330": Code(_WARNING, "a shift whose groups drain for long, one after the other"),
     "LWS331": Code(_WARNING, "a companion that no InferencePool of its side selects"),
     "LWS332": Code(_WARNING, "a Service that sends requests to companions as well"),
-    "LWS333": Code(_WARNING, "a NetworkPolicy or PodMonitor of one of two LeaderWorkerSets that serve in turn"),
+    "LWS333": Code(_WARNING, "a NetworkPolicy or PodMonitor of one of two workloads that serve in turn"),
+    "LWS334": Code(_WARNING, "a StatefulSet whose pods start one after the other"),
+    "LWS335": Code(_WARNING, "the name of a StatefulSet's pod written out in its template"),
     # Not decidable, or no mistake
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

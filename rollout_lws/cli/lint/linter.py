@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.lint.advice import advice
-from rollout_lws.cli.lint.documents import Document, read, without_file
+from rollout_lws.cli.lint.documents import Document, read, read_named, without_file
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding, Severity
-from rollout_lws.cli.lint.manifests import Manifest, Scope, manifests
+from rollout_lws.cli.lint.manifests import NAMED_ONLY, Manifest, Scope, manifests, workloads_of
 from rollout_lws.cli.lint.refused import refused
 from rollout_lws.cli.lint.schema_check import shaped
 from rollout_lws.cli.manifests import Object, Source
@@ -38,7 +38,8 @@ def lint(sources: Iterable[Source], scope: Scope) -> Report:
     documents: list[Document] = []
     findings: list[Finding] = []
     files: dict[str, int] = {}
-    for source in sources:
+    given = [*sources]
+    for source in given:
         files[source.name] = len(files)
         some, wrong = read(source)
         documents += some
@@ -46,13 +47,21 @@ def lint(sources: Iterable[Source], scope: Scope) -> Report:
     objects, wrong = manifests(documents, scope)
     findings += wrong
     findings += _judged(objects)
+    named = [one for each in objects if each.resource.kind == _ROLLOUT for one in workloads_of(each.body)]
+    for kind in NAMED_ONLY:
+        names = {name for resource, name in named if resource == kind}
+        findings += [each for source in given for each in read_named(source, kind.kind, names)]
     ordered = sorted(set(findings), key=lambda each: (files[each.file], each))
     return Report(tuple(ordered), len(files), len(objects))
 
 
 def judge(objects: Iterable[Object], scope: Scope) -> list[Finding]:
     """The findings about these objects, checked together. They come from no file, so the positions mean nothing."""
-    made, findings = manifests((without_file(each) for each in objects), scope)
+    return _told(objects, scope, named_only=True)
+
+
+def _told(objects: Iterable[Object], scope: Scope, *, named_only: bool) -> list[Finding]:
+    made, findings = manifests((without_file(each) for each in objects), scope, named_only=named_only)
     return sorted({*findings, *_judged(made)})
 
 
@@ -60,7 +69,7 @@ def check_valid(given: Iterable[Object], scope: Scope, *, whole: bool = True) ->
     """UsageError for the first object, Rollouts aside, that an API server would refuse: no rule can read its fields.
     Required fields are asked for only of ``whole`` objects, and not of changes to those that a cluster has.
     """
-    for each in judge((each for each in given if each["kind"] != _ROLLOUT), scope):
+    for each in _told((each for each in given if each["kind"] != _ROLLOUT), scope, named_only=False):
         if each.severity is Severity.ERROR and each.code < "LWS200" and (whole or each.code != "LWS103"):
             raise UsageError(f"{each.about} is not valid: {each.message}; rollout-lws lint lists all that is wrong")
 

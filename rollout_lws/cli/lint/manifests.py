@@ -1,11 +1,12 @@
 """The objects that concern releases: our Rollouts, and the kinds that they may refer to.
 
-All other objects (Deployments, kustomizations, other tools' kinds) are ignored.
+All other objects (Deployments, kustomizations, other tools' kinds) are ignored, and so are StatefulSets that no Rollout
+among the files names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,11 @@ from rollout_lws.api.resources import VERSION, rollouts
 from rollout_lws.cli.lint.documents import LOOKED_AT, Document
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path, written
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     DEFAULT_API_GROUP,
     HORIZONTAL_POD_AUTOSCALERS,
-    LEADER_WORKER_SETS,
+    STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.traffic.registry import SPECS
@@ -26,7 +28,9 @@ SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"
 #: What selects pods without sending them requests.
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 POD_MONITORS = Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
-_OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS, NETWORK_POLICIES, POD_MONITORS)
+#: Released kinds most of whose objects no Rollout releases, such as databases: they count where one names them.
+NAMED_ONLY = (STATEFUL_SETS,)
+_OTHERS = (*RELEASED, *LOOKED_AT, SCALED_OBJECTS, NETWORK_POLICIES, POD_MONITORS)
 #: Other API versions with the same meaning, as far as lint reads them.
 _ALIKE = {
     **{
@@ -38,7 +42,9 @@ _ALIKE = {
 }
 _BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS} | _ALIKE
 _OWN = rollouts()
-#: Workload kinds of OpenKruise's own Rollouts.
+#: Released kinds by their names alone, which other API groups use too.
+_RELEASED_NAMES = {each.kind: each for each in RELEASED}
+#: Workload kinds of OpenKruise's own Rollouts, as far as they are not ours: its StatefulSet is of another API group.
 _OF_KRUISE = ("Deployment", "StatefulSet", "CloneSet", "DaemonSet")
 
 
@@ -91,28 +97,61 @@ class Scope:
     namespace: str = "default"
 
 
-def manifests(documents: Iterable[Document], scope: Scope) -> tuple[list[Manifest], list[Finding]]:
-    """The objects that concern releases, in order, and findings about their identity."""
+def manifests(
+    documents: Iterable[Document], scope: Scope, *, named_only: bool = True
+) -> tuple[list[Manifest], list[Finding]]:
+    """The objects that concern releases, in order, and findings about their identity. Not ``named_only``: also objects
+    of released kinds that no Rollout among them names.
+    """
+    read: list[Manifest] = []
+    for document in documents:
+        for base, body in _objects((), document.value):
+            made = _manifest(document, base, body, scope, len(read))
+            read += [made] if made is not None else []
+    problems = {id(each): problem for each in read if (problem := _problem(each, scope)) is not None}
+    named = {
+        (each.namespace, *one)
+        for each in read
+        if each.resource.kind == _OWN.kind and id(each) not in problems
+        for one in workloads_of(each.body)
+    }
     found: list[Manifest] = []
     findings: list[Finding] = []
     first: dict[tuple[str, str, str, str], Manifest] = {}
-    for document in documents:
-        for base, body in _objects((), document.value):
-            made = _manifest(document, base, body, scope, len(found))
-            if isinstance(made, Finding):
-                findings.append(made)
-            if not isinstance(made, Manifest):
-                continue
-            key = (made.resource.group, made.resource.kind, made.namespace, made.name)
-            if not made.name:
-                findings.append(_nameless(made))
-            elif key in first:
-                message = f"{made.what} is in {first[key].place} already: keep one, the later would replace the earlier"
-                findings.append(made.found("LWS004", ("metadata", "name"), message))
-            else:
-                first[key] = made
-                found.append(made)
+    for made in read:
+        is_named = made.resource not in NAMED_ONLY or (made.namespace, made.resource, made.name) in named
+        if not is_named and (named_only or id(made) in problems):
+            continue
+        key = (made.resource.group, made.resource.kind, made.namespace, made.name)
+        if id(made) in problems:
+            findings.append(problems[id(made)])
+        elif not made.name:
+            findings.append(_nameless(made))
+        elif key in first:
+            message = f"{made.what} is in {first[key].place} already: keep one, the later would replace the earlier"
+            findings.append(made.found("LWS004", ("metadata", "name"), message))
+        else:
+            first[key] = made
+            found.append(made)
     return found, findings
+
+
+def workloads_of(rollout: Mapping[str, Any]) -> list[tuple[Resource, str]]:
+    """Kind and name of each workload that a Rollout names, in the order of its spec, whatever else is wrong with it;
+    none of kinds that cannot be released.
+    """
+    spec = _mapping(rollout.get("spec"))
+    ref = _mapping(spec.get("workloadRef"))
+    kinds = [each for each in RELEASED if (each.api_version, each.kind) == (ref.get("apiVersion"), ref.get("kind"))]
+    beside = spec.get("companions")
+    listed = map(_mapping, beside if isinstance(beside, list) else ())
+    names = (ref.get("name"), _mapping(spec.get("counterpartRef")).get("name"))
+    further = (each.get(member) for each in listed for member in ("name", "counterpart"))
+    return [(kind, name) for kind in kinds for name in (*names, *further) if isinstance(name, str) and name]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _objects(base: Path, value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -126,18 +165,13 @@ def _objects(base: Path, value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield base, value
 
 
-def _manifest(
-    document: Document, base: Path, body: dict[str, Any], scope: Scope, order: int
-) -> Manifest | Finding | None:
-    kind, api_version = body.get("kind"), body.get("apiVersion")
-    group, _, version = str(api_version).rpartition("/")
-    resource = _BY_NAME.get((str(api_version), str(kind)))
-    ours = kind == _OWN.kind
-    if ours and (group == scope.group if scope.group else _is_ours(group, version, body)):
+def _manifest(document: Document, base: Path, body: dict[str, Any], scope: Scope, order: int) -> Manifest | None:
+    kind, api_version = str(body.get("kind")), str(body.get("apiVersion"))
+    group, _, version = api_version.rpartition("/")
+    # A released kind of another group, or version, is told the right one.
+    resource = _BY_NAME.get((api_version, kind)) or _RELEASED_NAMES.get(kind)
+    if kind == _OWN.kind and (group == scope.group if scope.group else _is_ours(group, version, body)):
         resource = Resource(group, version, _OWN.kind, _OWN.plural)
-    foreign = resource is None and kind == LEADER_WORKER_SETS.kind
-    if foreign:
-        resource = LEADER_WORKER_SETS
     if resource is None:
         return None
     metadata = body.get("metadata")
@@ -146,7 +180,7 @@ def _manifest(
     metadata = {key: value for key, value in members if value is not None}
     body = {**body, "metadata": metadata}
     name, namespace = metadata.get("name"), metadata.get("namespace")
-    made = Manifest(
+    return Manifest(
         document=document,
         base=base,
         resource=resource,
@@ -155,38 +189,56 @@ def _manifest(
         name=name if isinstance(name, str) else "",
         order=order,
     )
-    if foreign:
-        right = LEADER_WORKER_SETS.api_version
-        message = f"a {kind} of {api_version} is none that can be released: write apiVersion {right}"
+
+
+def _problem(made: Manifest, scope: Scope) -> Finding | None:
+    """Why nothing can be said of an object but this."""
+    resource, api_version = made.resource, str(made.body.get("apiVersion"))
+    if resource in RELEASED and api_version != resource.api_version:
+        message = f"a {resource.kind} of {api_version} is none that can be released: write apiVersion"
+        return made.found("LWS107", ("apiVersion",), f"{message} {resource.api_version}")
+    if resource.kind != _OWN.kind:
+        return None
+    if resource.version != VERSION:
+        message = (
+            f"{_OWN.kind} of version {resource.version} is not served: write apiVersion {resource.group}/{VERSION}"
+        )
         return made.found("LWS107", ("apiVersion",), message)
-    if not ours:
-        return made
-    if version != VERSION:
-        message = f"{_OWN.kind} of version {version} is not served: write apiVersion {group}/{VERSION}"
-        return made.found("LWS107", ("apiVersion",), message)
-    other = _workload_kind(body)
-    if scope.group is None and other in _OF_KRUISE:
+    other = _workload_kind(made.body)
+    if scope.group is None and other in _OF_KRUISE and not _names_ours(made.body):
+        ours = " or a ".join(f"{each.kind} of {each.api_version}" for each in RELEASED)
         message = (
             f"{made.what} is one of OpenKruise Rollouts: it names a {other}, which that project releases. This"
-            f" controller refuses it: if it is meant to be released here, name a {LEADER_WORKER_SETS.kind}"
+            f" controller refuses it: if it is meant to be released here, name a {ours}"
         )
         return made.found("LWS402", ("spec", "workloadRef"), message)
-    return made
+    return None
 
 
 def _is_ours(group: str, version: str, body: dict[str, Any]) -> bool:
-    """Without --api-group: Kruise's group, or any group if the object refers to a LeaderWorkerSet as ours do, since
-    other projects have Rollouts too, some with a workloadRef.
+    """Without --api-group: Kruise's group, or any group if the object refers to a workload as ours do, since other
+    projects have Rollouts too, some with a workloadRef.
     """
-    if _workload_kind(body) == LEADER_WORKER_SETS.kind:
+    if _names_ours(body):
         return version == VERSION or group == DEFAULT_API_GROUP
     return group == DEFAULT_API_GROUP and version == VERSION
 
 
+def _names_ours(body: dict[str, Any]) -> bool:
+    """Whether a Rollout's workloadRef names a released kind, in whatever version of its API group. Only ours release
+    LeaderWorkerSets, in whatever group these are.
+    """
+    kind = _RELEASED_NAMES.get(_workload_kind(body))
+    group = str(_workload_ref(body).get("apiVersion") or "").rpartition("/")[0]
+    return kind is not None and (kind not in NAMED_ONLY or group in ("", kind.group))
+
+
+def _workload_ref(body: dict[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(body.get("spec")).get("workloadRef"))
+
+
 def _workload_kind(body: dict[str, Any]) -> str:
-    spec = body.get("spec")
-    ref = spec.get("workloadRef") if isinstance(spec, dict) else None
-    kind = ref.get("kind") if isinstance(ref, dict) else None
+    kind = _workload_ref(body).get("kind")
     return kind if isinstance(kind, str) else ""
 
 

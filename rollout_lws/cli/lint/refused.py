@@ -9,16 +9,19 @@ from rollout_lws.api.validation import problems
 from rollout_lws.cli.lint.advice import pairs
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import CODE_OF, Finding
-from rollout_lws.cli.lint.manifests import Manifest
+from rollout_lws.cli.lint.manifests import Manifest, workloads_of
 from rollout_lws.cli.lint.paths import Path, located
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import Resource
 from rollout_lws.rollout.companions import inactive_workloads
-from rollout_lws.rollout.decision import Refusal
+from rollout_lws.rollout.decision import FieldRef, Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.lifecycle import pair
 from rollout_lws.rollout.preflight import all_refusals
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.traffic.registry import field_of, named_in
+
+#: The field of a refusal that is not of a single one.
+_WHOLE_SPEC = FieldRef("spec")
 
 
 def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) -> Iterator[Finding]:
@@ -33,20 +36,15 @@ def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) ->
     refusals = tuple(each for each in _refusals(d) if not _is_of_unknown_number(each, d, files))
     stated = [*_stating_replicas(made, d, files)]
     for refusal in refusals:
-        # Problems of the spec were reported above, field by field.
-        if refusal.reason is not Reason.INVALID_SPEC:
+        # Problems of the spec alone were reported above, field by field, and the refusal has none.
+        if refusal.reason is not Reason.INVALID_SPEC or refusal.field != _WHOLE_SPEC:
             finding = _told(made, files, broken, refusal)
             if not any((each.code, each.about) == (finding.code, finding.about) for each in stated):
                 yield finding
     yield from stated
-    spec = d.o.rollout.spec
-    for ref in (spec.workload_ref, *((spec.counterpart_ref,) if spec.counterpart_ref is not None else ())):
-        known = (ref.kind, ref.api_version) == (LEADER_WORKER_SETS.kind, LEADER_WORKER_SETS.api_version)
-        if known and files.snapshot.workload(LEADER_WORKER_SETS, ref.name) is None:
-            yield _missing(made, broken, LEADER_WORKER_SETS.kind, ref.name)
-    for name in (name for each in spec.companions for name in (each.name, each.counterpart)):
-        if files.snapshot.workload(LEADER_WORKER_SETS, name) is None:
-            yield _missing(made, broken, LEADER_WORKER_SETS.kind, name)
+    for kind, name in workloads_of(rollout.body):
+        if files.snapshot.workload(kind, name) is None:
+            yield _missing(made, broken, kind.kind, name)
     if not any(refusal.reason is Reason.ROUTE_PROBLEM for refusal in refusals):
         yield from _undecided(made, d, files)
 
@@ -65,7 +63,7 @@ def _is_of_unknown_number(refusal: Refusal, d: Draft, files: FileSnapshot) -> bo
     """
     if refusal.reason is not Reason.TOO_FEW_GROUPS or not d.scales_sides or d.o.rollout.spec.replicas is not None:
         return False
-    lws = files.find(LEADER_WORKER_SETS.kind, d.name)
+    lws = files.find(d.kind, d.name)
     return lws is not None and lws.manifest.body["spec"].get("replicas") is None
 
 
@@ -74,7 +72,7 @@ def _stating_replicas(rollout: Manifest, d: Draft, files: FileSnapshot) -> Itera
     annotation tells, which the controller reads.
     """
     for facts in d.o.workloads if d.scales_sides else ():
-        lws = files.find(LEADER_WORKER_SETS.kind, facts.name)
+        lws = files.find(d.kind, facts.name)
         if lws is None or lws.manifest.is_stored or lws.manifest.body["spec"].get("replicas") is None:
             continue
         made = lws.manifest
@@ -116,7 +114,8 @@ def _undecided(made: Manifest, d: Draft, files: FileSnapshot) -> Iterator[Findin
 def _told(made: Manifest, files: FileSnapshot, broken: Sequence[Manifest], refusal: Refusal) -> Finding:
     place, code = refusal.field, CODE_OF[refusal.reason]
     if refusal.reason is Reason.SECOND_ROLLOUT:
-        return made.found(code, _naming(made, LEADER_WORKER_SETS.kind, _shared(made, files)[0]), _second(made, files))
+        (kind, name), rival = _shared(made, files)
+        return made.found(code, _naming(made, kind.kind, name), _second(kind, name, rival))
     if not place.kind:
         return made.found(code, located(made.body, place.path), refusal.message)
     about = files.find(place.kind, place.name)
@@ -125,27 +124,19 @@ def _told(made: Manifest, files: FileSnapshot, broken: Sequence[Manifest], refus
     return about.manifest.found(code, located(about.manifest.body, place.path), refusal.message)
 
 
-def _second(made: Manifest, files: FileSnapshot) -> str:
+def _second(kind: Resource, workload: str, rival: Manifest) -> str:
     """Only a cluster knows which of the two Rollouts is older."""
-    workload, rival = _shared(made, files)
     return (
-        f"LeaderWorkerSet {workload} is released by {rival.what_and_place} as well: delete one of the two; the"
+        f"{kind.kind} {workload} is released by {rival.what_and_place} as well: delete one of the two; the"
         " one that is older in the cluster would go on alone"
     )
 
 
-def _shared(made: Manifest, files: FileSnapshot) -> tuple[str, Manifest]:
+def _shared(made: Manifest, files: FileSnapshot) -> tuple[tuple[Resource, str], Manifest]:
     """A workload that another Rollout names too, and that Rollout."""
     others = [each.manifest for each in files.of_kind(made.resource.kind) if each.manifest is not made]
-    return next((name, each) for name in _named(made) for each in others if name in _named(each))
-
-
-def _named(made: Manifest) -> list[str]:
-    """Names of the workloads of a Rollout."""
-    spec = made.body["spec"]
-    refs = (spec.get(member) or {} for member in ("workloadRef", "counterpartRef"))
-    beside = (each.get(member) for each in spec.get("companions") or () for member in ("name", "counterpart"))
-    return [*(ref["name"] for ref in refs if "name" in ref), *filter(None, beside)]
+    named = workloads_of(made.body)
+    return next((workload, each) for workload in named for each in others if workload in workloads_of(each.body))
 
 
 def _missing(made: Manifest, broken: Sequence[Manifest], kind: str, name: str) -> Finding:
@@ -160,7 +151,7 @@ def _missing(made: Manifest, broken: Sequence[Manifest], kind: str, name: str) -
 
 def _naming(made: Manifest, kind: str, name: str) -> Path:
     """The field of the Rollout that names an object."""
-    if kind == LEADER_WORKER_SETS.kind:
+    if kind in [each.kind for each, _ in workloads_of(made.body)]:
         counterpart = (made.body["spec"].get("counterpartRef") or {}).get("name")
         for index, each in enumerate(made.body["spec"].get("companions") or ()):
             for member in ("name", "counterpart"):

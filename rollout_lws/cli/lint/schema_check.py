@@ -11,8 +11,9 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located, value_at, written
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
+from rollout_lws.cli.lint.stateful_sets import violations
 from rollout_lws.objects.codec.durations import parse
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.sandbox.admission import defaults
 from rollout_lws.sandbox.behaviours.lws.admission import defaulted, validate
 from rollout_lws.sandbox.schemas.schema import Node
@@ -52,7 +53,8 @@ def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]
     whole = _sent({name: value for name, value in made.body.items() if name != "status"} | {"spec": spec})
     whole["metadata"] = {**_sent(metadata or {}), "name": made.name, "namespace": made.namespace}
     if made.resource != LEADER_WORKER_SETS:
-        return defaults.fill(made.resource, whole), findings
+        refused = [_violated(made, text) for text in violations(whole)] if made.resource == STATEFUL_SETS else []
+        return (None if refused else defaults.fill(made.resource, whole)), findings + refused
     whole = defaulted(whole)
     refused = [_refused(made, text) for text in validate(whole, None)]
     return (None if refused else whole), findings + refused

@@ -11,12 +11,14 @@ from typing import Any
 
 from rollout_lws.api import RolloutSpec, rollouts
 from rollout_lws.api.structural import structural
+from rollout_lws.cli.lint import stateful_sets
 from rollout_lws.cli.lint.manifests import NETWORK_POLICIES, POD_MONITORS, SCALED_OBJECTS
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    STATEFUL_SETS,
 )
 from rollout_lws.sandbox.definitions import gateway_api, lws_crd
 from rollout_lws.sandbox.schemas.schema import Node
@@ -103,6 +105,8 @@ def spec_schema(kind: str) -> Node:
         return Node(structural(RolloutSpec))
     if kind in _BUILT_IN:
         return Node(_BUILT_IN[kind])
+    if kind == STATEFUL_SETS.kind:
+        return Node(stateful_sets.schema(_LWS_VERSION))
     return Node(_of_definition(_definition(kind)))
 
 

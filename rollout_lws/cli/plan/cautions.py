@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from rollout_lws.capacity.base import CapacityStrategy
@@ -12,7 +13,7 @@ from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import companions, gates, pair, swap
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first, leaders_first
-from rollout_lws.forecast.forecast import much_extra
+from rollout_lws.forecast.forecast import forecast, much_extra
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.rollout.autoscaling import hpa_bounds
@@ -21,6 +22,7 @@ from rollout_lws.rollout.groups.health import deadline_seconds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.routing.unmanaged_backends import Reach, covers, unlisted
 from rollout_lws.rollout.routing.weights import settings, share_of_step
+from rollout_lws.targets.target import takers
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
@@ -45,13 +47,14 @@ def cautions(d: Draft, plan: Plan, found_by: Reach, old: Version, before: Observ
         yield from _end(d, plan, found, old)
         yield from _without_pre_stop(d, found, old)
         yield from _deadline(d, plan)
+        yield from _ordered(d, found)
         yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
         routed = settings(d) is not None or found_by.both or found_by.old
         yield from _told(leaders_first(d.stable.workload, d.version) if routed else None)
     yield from _kueue(d)
     yield from _others(d)
     if settings(d) is None:
-        yield from _unrouted(found_by)
+        yield from _unrouted(found_by, takers(d.stable.workload))
     yield from _autoscalers(d)
 
 
@@ -80,6 +83,7 @@ def _of_pair(d: Draft, plan: Plan, old: Version, before: Observation) -> Iterato
         yield from pair.cautions(d, found, plan.sides)
         yield from companions.cautions(d, found, plan, before)
         yield from _deadline(d, plan)
+        yield from _ordered(d, found) if d.scales_sides else ()
         yield from gates.cautions(plan.gates, found.given.rate, d.o.rollout.spec.strategy.source)
     yield from _told(leaders_first(workload, d.version), kueue_ends_first(workload, deadline_seconds(d)))
     yield from pair.others(d)
@@ -193,23 +197,23 @@ def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
 
 
 def _without_pre_stop(d: Draft, found: Forecast, old: Version) -> Iterator[str]:
-    """What clients lose by groups that are deleted if their leaders have no preStop."""
+    """What clients lose by groups that are deleted if the pods that take requests have no preStop."""
     lack = not old.leaders_have_pre_stop or (found.strategy.surges and not d.version.leaders_have_pre_stop)
     if not lack:
         return
-    asked = settings(d)
+    asked, pods = settings(d), takers(d.stable.workload)
     if found.disrupted:
         known = f" ({asked.grace_period_seconds} s, as gracePeriodSeconds says)" if asked else ""
         each = f"{found.disrupted} groups that are" if found.disrupted > 1 else "the group that is"
         yield (
-            f"leaders have no preStop, and {each} deleted while they get requests lose what runs there, up to"
+            f"{pods} have no preStop, and {each} deleted while they get requests lose what runs there, up to"
             f" {found.disrupted_load:.2f} times the requests that run at one moment, and what is sent there until"
             f" routers know{known}: give the container a lifecycle.preStop that sleeps for longer, unless the server"
             " ends only when its requests have ended"
         )
     if asked:
         yield (
-            f"leaders have no preStop, and a connection that a client keeps to Service {asked.service}, past the route,"
+            f"{pods} have no preStop, and a connection that a client keeps to Service {asked.service}, past the route,"
             f" stays at its group and is cut when that is deleted, up to {_times(found.cuts)} in this release"
         )
 
@@ -224,6 +228,19 @@ def _deadline(d: Draft, plan: Plan) -> Iterator[str]:
         yield (
             f"a group loads for {short(plan.loads.typical)}, longer than progressDeadlineSeconds ({limit:.0f} s): each"
             " step would be reported as failed; raise it"
+        )
+
+
+def _ordered(d: Draft, found: Forecast) -> Iterator[str]:
+    """That groups which a release makes together load one after the other."""
+    if found.given.order is None:
+        return
+    parallel = forecast(d.strategy, replace(found.given, order=None))
+    if parallel.rounds < found.rounds:
+        yield (
+            f"podManagementPolicy of {d.edited.called} is OrderedReady, so that each group loads when the one before is"
+            f" ready: {found.rounds} loads one after the other, with Parallel {parallel.rounds}. It cannot be changed"
+            f" later: make the {d.kind} anew with it between two releases"
         )
 
 
@@ -255,10 +272,10 @@ def _others(d: Draft) -> Iterator[str]:
                 yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
 
 
-def _unrouted(found: Reach) -> Iterator[str]:
+def _unrouted(found: Reach, pods: str) -> Iterator[str]:
     """Without trafficRoutings, the Services' selectors determine which version gets requests."""
     for name in found.both:
-        yield f"there are no trafficRoutings: Service {name} shares requests evenly among leaders of both versions"
+        yield f"there are no trafficRoutings: Service {name} shares requests evenly among {pods} of both versions"
     for name in found.old:
         yield (
             f"there are no trafficRoutings, and Service {name} selects no group of the new version: it gets no request"

@@ -14,7 +14,7 @@ from rollout_lws.cli.plan.model import Amounts, Beginning, Beside, LoadTimes, Pl
 from rollout_lws.cli.plan.startups import startups
 from rollout_lws.forecast import model
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first
-from rollout_lws.forecast.model import Forecast, Row
+from rollout_lws.forecast.model import Forecast, Row, order_of
 from rollout_lws.rollout import companions
 from rollout_lws.rollout.companions import SETTLED_SECONDS, await_complete, release_id_of_all
 from rollout_lws.rollout.draft import Draft
@@ -82,6 +82,7 @@ def _beside(d: Draft, asked: Companion, now: Companion, was: Companion, load_sec
         loads=LoadTimes((load_seconds,), "as given") if load_seconds is not None else _measured(was),
         old=_accelerators(old or new),
         new=_accelerators(version),
+        order=order_of(asked.canary.workload) if asked.canary is not None else None,
     )
 
 
@@ -102,7 +103,10 @@ def given(beside: tuple[Beside, ...], typical: float) -> tuple[model.Companion, 
     """The forecast's input. A companion whose startup time is not known takes as long as the others, ``typical``; and
     without that no time is known.
     """
-    return tuple(model.Companion(each.replicas, (each.loads.typical or typical) if typical else 0.0) for each in beside)
+    return tuple(
+        model.Companion(each.replicas, (each.loads.typical or typical) if typical else 0.0, each.order)
+        for each in beside
+    )
 
 
 def taken(d: Draft, beside: tuple[Beside, ...], row: Row) -> Iterator[Amounts]:

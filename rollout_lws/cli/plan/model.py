@@ -13,7 +13,7 @@ from rollout_lws.api.words import DrainUntil
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.forecast.gates import Demand
-from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.model import Forecast, Given, Order, Row
 
 Amounts = Mapping[str, int]
 
@@ -67,6 +67,8 @@ class Beside:
     """Accelerators of a group of the version that runs."""
     new: Amounts
     """The same of the new version."""
+    order: Order | None = None
+    """In which its inactive workload makes groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class Plan:
     rollout: str
     namespace: str
     workload: str
+    kind: str
+    """Of all of its workloads."""
     replicas: int
     size: int
     strategy: CapacityStrategy | None

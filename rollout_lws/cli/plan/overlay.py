@@ -11,6 +11,8 @@ import msgspec
 
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
+from rollout_lws.cli.plan.merging import merged
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
@@ -21,13 +23,16 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.observe.assume import autoscaler, created
 from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.sandbox.admission import defaults
 from rollout_lws.sandbox.schemas.schema import Schema
+from rollout_lws.targets.table import TARGETS
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.registry import ROUTING_KINDS
 from rollout_lws.workload.applied import LAST_APPLIED
 
 #: Kinds whose manifests matter; others are ignored.
 _KINDS = (
-    LEADER_WORKER_SETS,
+    *RELEASED,
     SERVICES,
     *ROUTING_KINDS,
     POD_DISRUPTION_BUDGETS,
@@ -63,10 +68,18 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
         if live is not None:
             kept.remove(live)
         made = created(resource, each, namespace) if live is None else _applied(resource, live, each)
-        if resource is LEADER_WORKER_SETS:
-            made = Schema(found.workload_schema or _schema()).prepared(_with_copy(made, each), None)
+        if resource in RELEASED:
+            made = _defaulted(found, resource, _with_copy(made, each))
         kept.append(made)
     return replace(found, objects=objects)
+
+
+def _defaulted(found: Snapshot, resource: Resource, workload: Object) -> Object:
+    """With what an API server fills in."""
+    if resource == LEADER_WORKER_SETS:
+        made: Object = Schema(found.workload_schema or _schema()).prepared(workload, None)
+        return made
+    return defaults.fill(resource, workload)
 
 
 def _schema() -> Mapping[str, Any]:
@@ -91,27 +104,37 @@ def _applied(resource: Resource, live: Object, manifest: Object) -> Object:
     before = live["metadata"]
     kept = {kind: {**(before.get(kind) or {}), **(meta.get(kind) or {})} for kind in ("labels", "annotations")}
     spec = copy.deepcopy(manifest.get("spec") or {})
-    if resource is LEADER_WORKER_SETS:
-        spec = _workload(live["spec"], spec)
+    kind = next((each for each in TARGETS if each.resource == resource), None)
+    if kind is not None:
+        spec = _workload(kind, live["spec"], spec)
     return {**live, "metadata": {**before, **kept}, "spec": spec}
 
 
-def _workload(live: Object, stated: Object) -> Object:
+def _workload(kind: type[Target], live: Object, stated: Object) -> Object:
     """The Rollout's hold overrides the stated strategy. Unstated scalars keep their live values, which an autoscaler or
     a default may have set; unstated templates are removed.
     """
-    template = stated.get("leaderWorkerTemplate")
-    kept = {
-        name: value
-        for name, value in (live.get("leaderWorkerTemplate") or {}).items()
-        if template is None or not isinstance(value, dict | list)
-    }
-    spec = {**live, **stated, "leaderWorkerTemplate": {**kept, **(template or {})}}
-    spec["rolloutStrategy"] = live.get("rolloutStrategy") or stated.get("rolloutStrategy") or {}
+    spec, holder = {**live, **stated}, kind.format.holder
+    if holder:
+        template = stated.get(holder)
+        kept = {
+            name: value
+            for name, value in (live.get(holder) or {}).items()
+            if template is None or not isinstance(value, dict | list)
+        }
+        spec[holder] = {**kept, **(template or {})}
+    else:
+        # The API server fills in more of a template that is a built-in type's.
+        for _, (member,) in kind.format.paths:
+            spec[member] = merged(stated.get(member, live.get(member)), live.get(member))
+    _, strategy, _ = kind.strategy_path
+    spec[strategy] = live.get(strategy) or stated.get(strategy) or {}
     return spec
 
 
-def states_partition(manifest: Object) -> bool:
-    """Whether an LWS manifest sets the partition, which the Rollout uses for its hold."""
-    strategy = (manifest.get("spec") or {}).get("rolloutStrategy") or {}
-    return "partition" in (strategy.get("rollingUpdateConfiguration") or {})
+def states_partition(kind: type[Target], manifest: Object) -> bool:
+    """Whether a workload's manifest sets the partition, which the Rollout uses for its hold."""
+    found: Any = manifest
+    for member in kind.strategy_path:
+        found = (found or {}).get(member)
+    return "partition" in (found or {})

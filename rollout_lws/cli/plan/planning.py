@@ -19,7 +19,7 @@ from rollout_lws.cli.plan.startups import load_times
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.gates import demands
-from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.model import Forecast, Given, Row, order_of
 from rollout_lws.forecast.two_workloads import strategy_of
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
@@ -51,8 +51,8 @@ def _as_asked(o: Observation) -> Observation:
 
 
 def at_rest(o: Observation, running: Version) -> Observation:
-    """``o`` as if the Rollout already managed the LWS, with ``running`` as its stable version and the groups that the
-    Rollout asks for.
+    """``o`` as if the Rollout already managed the workload, with ``running`` as its stable version and the groups that
+    the Rollout asks for.
     """
     o = _as_asked(o)
     status, facts = o.rollout.status, o.stable
@@ -82,7 +82,7 @@ def make(
     """
     before = before or after
     if after.stable is None:
-        raise LookupError("the LeaderWorkerSet does not exist")
+        raise LookupError("the workload does not exist")
     # The roles of a pair hang on the route, which may change with what is applied.
     seen = pair.named(before, after.stable.name) or after.stable
     paired, running = pair.is_pair(after), seen.workload.version
@@ -111,6 +111,7 @@ def make(
         companions=companions.given(beside, loads.typical),
         swapped=d.swapped,
         kept=_kept(before, d),
+        order=order_of(d.edited.workload) or order_of(d.stable.workload),
     )
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
@@ -127,6 +128,7 @@ def make(
         rollout=meta.name,
         namespace=meta.namespace,
         workload=d.stable.name,
+        kind=d.kind,
         replicas=d.replicas,
         size=d.version.size,
         strategy=strategy_of(style, given) if style is not None else None,
@@ -171,7 +173,7 @@ def _change(old: Version, new: Version, beside: tuple[Beside, ...]) -> str:
 
 
 def _adopted(before: Observation) -> Verdict | None:
-    """The verdict of adopting the LWS as it is; None when it can be, or is already, adopted."""
+    """The verdict of adopting the workload as it is; None when it can be, or is already, adopted."""
     if before.stable is None or before.stable.leader_set is None:
         return None
     d = Draft.of(before)

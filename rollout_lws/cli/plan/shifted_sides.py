@@ -86,7 +86,7 @@ def _labels(d: Draft, there: Sides) -> Iterator[str]:
     facts = d.o.routing
     if facts is None or d.replicas == 1:
         return
-    found = (removable(selecting.selector(live), d.labels.prefixes) for selecting, live in named_selectors(facts))
+    found = (removable(selecting.selector(live), d.stable.workload) for selecting, live in named_selectors(facts))
     lost = list(dict.fromkeys(keys[0] for keys in found if keys))
     if lost:
         which = f"label{'s' if len(lost) > 1 else ''} {' or '.join(lost)}"

@@ -46,7 +46,7 @@ def _sentences(told: Iterable[str], width: int) -> Iterator[str]:
 
 def _header(plan: Plan) -> list[str]:
     pair = plan.sides
-    place = f"LeaderWorkerSet/{show_sides.name(plan)}  ns {plan.namespace}"
+    place = f"{plan.kind}/{show_sides.name(plan)}  ns {plan.namespace}"
     groups = "groups" if plan.owned is not None else _counted(plan.replicas, "group")
     how = f"{groups} of {_counted(plan.size, 'pod')}"
     told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, _how(plan))))}"]

@@ -13,6 +13,7 @@ from rollout_lws.api import Rollout
 from rollout_lws.api.resources import VERSION, Keys, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
+from rollout_lws.cli.lint.manifests import NAMED_ONLY, workloads_of
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.overlay import overlaid, states_partition
 from rollout_lws.cli.plan.planning import make
@@ -20,13 +21,15 @@ from rollout_lws.cli.plan.quotas import short_of
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, style
 from rollout_lws.errors import NoCluster, Unreachable, UsageError
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, RESOURCE_QUOTAS, SERVICES
+from rollout_lws.objects.released import RELEASED
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, RESOURCE_QUOTAS, SERVICES, Resource
 from rollout_lws.observe.assume import routed, running
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import wrong_kind
+from rollout_lws.targets.table import released_type
 from rollout_lws.workload.canary import name_of_canary
 
 
@@ -59,9 +62,10 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
         )
         if not _group(given):
             keys = Keys(find_rollouts(transport, target.api_group).group)
-        workloads = _workloads(given)
-        if name and not workloads:
-            workloads = _named_by(fetch_rollout(transport, rollouts(keys.group), name))
+        named = _workloads(given)
+        if name and not named:
+            named = workloads_of(fetch_rollout(transport, rollouts(keys.group), name))
+        workloads = [workload for _, workload in named]
         # One that a release has made may serve.
         found = look(transport, keys, (*workloads, *map(name_of_canary, workloads)))
     except (NoCluster, Unreachable) as error:
@@ -97,11 +101,18 @@ def _chosen(sources: Sources, after: Snapshot, name: str) -> list[Object]:
     if manifests:
         return [each for each in after.plain(resource) if each["metadata"]["name"] in manifests]
     workloads = _workloads(sources.given)
-    chosen = [each for each in after.plain(resource) if not set(_named_by(each)).isdisjoint(workloads)]
+    chosen = [each for each in after.plain(resource) if not set(workloads_of(each)).isdisjoint(workloads)]
     if not chosen:
-        named = f"releases LeaderWorkerSet {', '.join(workloads)}" if workloads else "is in the files"
+        named = f"releases {_listed(workloads)}" if workloads else "is in the files"
         raise UsageError(f"no Rollout {named}: give its manifest with another -f, or make one with rollout-lws init")
     return chosen
+
+
+def _listed(workloads: list[tuple[Resource, str]]) -> str:
+    """They by their kinds: "LeaderWorkerSet a, b"."""
+    kinds = dict.fromkeys(kind for kind, _ in workloads)
+    named = (f"{kind.kind} {', '.join(name for of, name in workloads if of == kind)}" for kind in kinds)
+    return " or ".join(named)
 
 
 def _plan(
@@ -109,57 +120,58 @@ def _plan(
 ) -> Plan:
     name, spec = rollout["metadata"]["name"], _checked(rollout).spec
     workload, other = spec.workload_ref.name, spec.counterpart_ref.name if spec.counterpart_ref is not None else ""
-    workloads = [*spec.workloads] if other else [workload]
+    kind = released_type(rollout["spec"].get("workloadRef"))
+    resource, workloads = kind.resource, [*spec.workloads] if other else [workload]
     told = list(sources.told)
     wrong = wrong_kind(Draft.of(_seen(after, name, now)))
     if wrong is not None:
         raise UsageError(f"rollout/{name} would be refused: {wrong.message}")
     # What the cluster lacks of companions is the controller's to tell.
     for each in workloads[:2] if sources.asked else workloads:
-        if after.find(LEADER_WORKER_SETS, each) is None:
+        if after.workload(resource, each) is None:
             where = f"in namespace {sources.namespace}" if sources.asked else "in the files"
-            what = f"LeaderWorkerSet {each!r}, which is not {where}"
+            what = f"{resource.kind} {each!r}, which is not {where}"
             raise UsageError(f"rollout/{name} refers to {what}: give its manifest with -f")
     routings = style(rollout).get("trafficRoutings") or [{}]
 
     def assumed(seen: Snapshot) -> tuple[Snapshot, list[str]]:
         made_up: list[str] = []
         if not sources.asked:
-            seen, made_up = routed(seen, routings[0], workload, other, spec.active_side or "")
+            seen, made_up = routed(seen, routings[0], kind, workload, other, spec.active_side or "")
         for each in workloads:
-            seen = running(seen, each)
+            seen = running(seen, kind, each)
         return seen, made_up
 
     after, made_up = assumed(after)
     if made_up:
         told.append(f"not in the files, and assumed to be there and fit: {', '.join(made_up)}")
-    known = [each for each in workloads if sources.found.find(LEADER_WORKER_SETS, each) is not None]
+    known = [each for each in workloads if sources.found.find(resource, each) is not None]
     before = after
     if known:
-        others = [each for each in sources.given if each["kind"] != LEADER_WORKER_SETS.kind or _new(sources, each)]
+        others = [each for each in sources.given if each["kind"] != resource.kind or _new(sources, resource, each)]
         before, _ = assumed(overlaid(sources.found, others, sources.namespace))
     if sources.asked:
         told += [
-            f"LeaderWorkerSet {each} does not exist yet: applied, all of it starts as the file says"
+            f"{resource.kind} {each} does not exist yet: applied, all of it starts as the file says"
             for each in workloads
-            if each not in known and after.find(LEADER_WORKER_SETS, each) is not None
+            if each not in known and after.find(resource, each) is not None
         ]
     held = workloads if not other or spec.scales_sides else []
     told += [
-        f"the manifest of LeaderWorkerSet {each['metadata']['name']} states rollingUpdateConfiguration.partition, by"
+        f"the manifest of {resource.kind} {each['metadata']['name']} states {kind.strategy_path[-1]}.partition, by"
         " which the Rollout holds it: each apply lifts the hold until it is put back, and a group or two may restart;"
         " leave it out"
         for each in sources.given
-        if each["metadata"]["name"] in held and states_partition(each)
+        if each["kind"] == resource.kind and each["metadata"]["name"] in held and states_partition(kind, each)
     ]
     services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
     plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services, rate)
     return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))
 
 
-def _new(sources: Sources, lws: Object) -> bool:
-    """Whether the cluster does not have this LWS yet."""
-    return sources.found.find(LEADER_WORKER_SETS, lws["metadata"]["name"]) is None
+def _new(sources: Sources, resource: Resource, workload: Object) -> bool:
+    """Whether the cluster does not have this workload yet."""
+    return sources.found.find(resource, workload["metadata"]["name"]) is None
 
 
 def _seen(found: Snapshot, name: str, now: datetime) -> Observation:
@@ -195,7 +207,10 @@ def _one_namespace(given: tuple[Object, ...], name: str, asked: str | None) -> s
     are several, or when it contains none of the objects to release.
     """
     released = [each for each in given if _is_rollout(each) and name in ("", each["metadata"]["name"])]
-    released = released or [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
+    workloads = [(kind, each) for each in given if (kind := _kind(each)) is not None]
+    # Without a Rollout it is not known which of those are released that may be something else.
+    released = released or [each for kind, each in workloads if kind not in NAMED_ONLY]
+    released = released or [each for _, each in workloads]
     said = {each["metadata"].get("namespace") or asked or "": _called(each) for each in reversed(released)}
     if asked is not None:
         if said and asked not in said:
@@ -206,7 +221,7 @@ def _one_namespace(given: tuple[Object, ...], name: str, asked: str | None) -> s
     if len(named) > 1:
         of = " and ".join(f"{said[each]} of {each}" for each in named)
         raise UsageError(f"one namespace is planned at a time, and {of}: give -n {named[0]}")
-    others = (each["metadata"].get("namespace") for each in given)
+    others = (each["metadata"].get("namespace") for each in given if _kind(each) not in NAMED_ONLY)
     return next(iter(named), None) or next(filter(None, others), None)
 
 
@@ -214,15 +229,14 @@ def _called(manifest: Object) -> str:
     return f"{manifest['kind'].lower()}/{manifest['metadata']['name']}"
 
 
-def _workloads(given: tuple[Object, ...]) -> list[str]:
-    named = [name for each in given if _is_rollout(each) for name in _named_by(each)]
-    applied = [each["metadata"]["name"] for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
+def _kind(manifest: Object) -> Resource | None:
+    """The kind of a workload that can be released; None of other objects."""
+    named = manifest["apiVersion"], manifest["kind"]
+    return next((each for each in RELEASED if (each.api_version, each.kind) == named), None)
+
+
+def _workloads(given: tuple[Object, ...]) -> list[tuple[Resource, str]]:
+    """Kind and name of all workloads that Rollouts name, and that are given."""
+    named = [one for each in given if _is_rollout(each) for one in workloads_of(each)]
+    applied = [(kind, each["metadata"]["name"]) for each in given if (kind := _kind(each)) is not None]
     return list(dict.fromkeys((*named, *applied)))
-
-
-def _named_by(rollout: Object) -> list[str]:
-    """Names of the workloads that a Rollout names."""
-    spec = rollout.get("spec") or {}
-    refs = [(spec.get(member) or {}).get("name") for member in ("workloadRef", "counterpartRef")]
-    beside = [each.get(member) for each in spec.get("companions") or () for member in ("name", "counterpart")]
-    return [name for name in (*refs, *beside) if name]

@@ -18,6 +18,7 @@ def value(plan: Plan) -> dict[str, Any]:
         "rollout": plan.rollout,
         "namespace": plan.namespace,
         "workload": plan.workload,
+        "kind": plan.kind,
         "pair": None if plan.sides is None or plan.sides.made else _sides(plan, plan.sides),
         "swap": None if plan.sides is None or not plan.sides.made else _swap(plan, plan.sides),
         "replicas": plan.replicas,

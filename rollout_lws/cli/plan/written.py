@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.targets.target import takers
 from rollout_lws.traffic.registry import resources_of, spec_of
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.routers import named
@@ -75,7 +76,7 @@ def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
     # Steps of a surge update no groups in place; a blue-green promotion also starts its last green groups.
     renewing = [row for row in found.rows if row.step is None or not found.strategy.surges]
     deleted = any(row.windows and min(row.loads, d.replicas) > row.windows for row in renewing)
-    why = "labels on leaders of the new version"
+    why = f"labels on {takers(lws)} of the new version"
     if deleted:
         yield Planned(PODS, "", ("patch", "delete"), f"{why}; old ones deleted where several are renewed at once")
     else:
@@ -98,7 +99,7 @@ def _swap(d: Draft) -> Iterator[Planned]:
         made = f"up to {count} group{'s' if count != 1 else ''} of the new version, and the labels of its role; stays"
         yield Planned(resource, d.other_name, ("create", "patch"), made)
     lost = "; those that are about to go lose one of their Service or pool, and say which" if fewer else ""
-    yield Planned(PODS, "", _PATCH, f"labels on leaders of the new version{lost}")
+    yield Planned(PODS, "", _PATCH, f"labels on {takers(d.stable.workload)} of the new version{lost}")
 
 
 def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:

@@ -26,12 +26,14 @@ from rollout_lws.cli.rollouts import (
     words,
 )
 from rollout_lws.cli.sides import (
+    called,
     edited,
     have_turned,
     is_active_edited,
     is_arriving,
     is_settled,
     names_served,
+    released_kind,
     scales_sides,
     sides_of,
     standing_in,
@@ -54,7 +56,7 @@ from rollout_lws.cli.view import moment, plain, sentences
 from rollout_lws.cli.watch.stream import follow, wait_out
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import Resource
 
 
 class GoalParameter(click.ParamType[Goal]):
@@ -183,7 +185,7 @@ class Gate:
         if self.release is not None and not self._is_about(rollout) and not self._known:
             named = f"carries release {self._carried}" if self._carried else "carries no rollout-id"
             lws = edited(rollout)
-            return f"leaderworkerset/{lws} {named}, not {self.release}: has it been applied?"
+            return f"{called(rollout, lws)} {named}, not {self.release}: has it been applied?"
         if is_arriving(rollout):
             return _line(rollout)
         if self._pinned is None or not_seen(rollout, self._pinned):
@@ -191,7 +193,7 @@ class Gate:
             return f"no controller has seen {what} yet; is one running?"
         sides = sides_of(rollout)
         if sides is not None and waits_on_active(rollout, self._pinned) and is_settled(rollout):
-            what = f"the version in the template of leaderworkerset/{sides.active}, the active side,"
+            what = f"the version in the template of {called(rollout, sides.active)}, the active side,"
             return f"no controller has judged {what} yet; is one running?"
         return _line(rollout)
 
@@ -218,7 +220,8 @@ class Gate:
         sides, active, scaled = sides_of(rollout), None, scales_sides(rollout)
         turned = have_turned(rollout)
         if sides is not None and sides.known and (scaled or turned or self.release is not None):
-            active = self.transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], sides.active))
+            resource = released_kind(rollout)
+            active = self.transport.find(resource.path(rollout["metadata"]["namespace"], sides.active))
         held, companions = active if scaled else None, fetch_companions(self.transport, rollout)
         if active is not None and self.release is not None and id_on(active, self.rollouts.group) == self.release:
             return active, held, companions

@@ -10,6 +10,7 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.releases import fetch_companions, side_hash
 from rollout_lws.cli.rollouts import condition, fetch_workload, message, summary
 from rollout_lws.cli.sides import (
+    called,
     edited,
     have_turned,
     is_incomplete,
@@ -222,7 +223,7 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if is_recreated(rollout, pinned):
         lws = pinned.workload or edited(rollout)
-        return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and recreated")
+        return Verdict(6, "superseded", f"rollout/{name}: {called(rollout, lws)} was deleted and recreated")
     if has_taken_over(rollout, pinned):
         return _undecided(name, rollout) if not_seen(rollout, pinned) else _taken_over(name, rollout, goal, pinned)
     # Until its clean-up is over the status is about the release that has changed the roles.

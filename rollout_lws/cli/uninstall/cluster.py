@@ -1,8 +1,9 @@
-"""Reads the cluster for `uninstall`: Rollouts, their LWSs, the controller, and what an installation has put on it."""
+"""Reads the cluster for `uninstall`: Rollouts, their workloads, the controller, and what an installation has made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
@@ -10,18 +11,16 @@ from rollout_lws.cli.install.inventory import RIGHTS, SERVING, WEBHOOKS, labelle
 from rollout_lws.cli.install.manifests import PRODUCT, SELECTOR
 from rollout_lws.cli.install.ownership import flags, is_ours
 from rollout_lws.cli.install.rbac import CONTROLLER
+from rollout_lws.cli.releases import pods_of, typed
 from rollout_lws.cli.rollouts import SHORT_NAME, rollouts_of
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Revisions, detachments, left_standing_in, revision
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Revisions, detachments, left_standing_in, place_of
 from rollout_lws.cli.uninstall.plan import Controller, Plan
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEFAULT_API_GROUP,
     DEPLOYMENTS,
-    LEADER_WORKER_SETS,
     LEASES,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     PODS,
@@ -30,7 +29,10 @@ from rollout_lws.objects.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.settings import DEFAULT_GUARD, DEFAULT_LEASE
+from rollout_lws.targets.table import TARGETS
+from rollout_lws.targets.target import Target
 
 Object = dict[str, Any]
 #: Deletion order; pods that still run need their permissions.
@@ -50,7 +52,7 @@ def read(transport: Transport, group: str | None, namespace: str | None) -> Plan
     definitions = listed(transport, CUSTOM_RESOURCE_DEFINITIONS)
     deployments = labelled(transport, DEPLOYMENTS)
     served = _served(definitions, group)
-    workloads = {_place(each): each for each in listed(transport, LEADER_WORKER_SETS)}
+    workloads = {place_of(each): each for kind in TARGETS for each in _workloads(transport, kind)}
     seen = revisions(transport)
     leaving: list[Detachment] = []
     notes: list[str] = []
@@ -85,7 +87,7 @@ def _served(definitions: Iterable[Object], asked: str | None) -> tuple[str, ...]
 def _without_definitions(
     definitions: Iterable[Object], deployments: Iterable[Object], asked: str | None
 ) -> tuple[str, ...]:
-    """API groups whose annotations may remain on LWSs although none of our CRDs exists; never another product's
+    """API groups whose annotations may remain on workloads although none of our CRDs exists; never another product's
     group.
     """
     named = [asked] if asked else [group for each in deployments for group in flags(each, "--api-group")]
@@ -126,20 +128,43 @@ def _guarded(transport: Transport) -> bool:
     return any(hook.get("failurePolicy") == "Fail" for each in found if each for hook in each.get("webhooks") or ())
 
 
-def _place(obj: Object) -> Place:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+def _workloads(transport: Transport, kind: type[Target]) -> Iterator[Target]:
+    """Those of a kind that can be released: not what other controllers have made."""
+    query = {"labelSelector": kind.labels.workloads} if kind.labels.workloads else {}
+    return (typed(each, kind) for each in listed(transport, kind.resource, **query))
 
 
 def revisions(transport: Transport, namespace: str = "", name: str = "") -> Revisions:
-    """Reads the revisions of all LWSs, or of one, by one list of each kind."""
-    of = f"{LWS_NAME}={name}" if name else LWS_NAME
-    wanted = {_place(each): revision(each) for each in listed(transport, STATEFUL_SETS, namespace, labelSelector=of)}
-    running: dict[Place, list[str]] = {}
-    for pod in listed(transport, PODS, namespace, labelSelector=f"{of},{LWS_WORKER_INDEX}=0"):
-        meta = pod["metadata"]
-        if "deletionTimestamp" not in meta:
-            running.setdefault((meta["namespace"], meta["labels"][LWS_NAME]), []).append(revision(pod))
-    return lambda lws: (wanted.get(_place(lws), ""), running.get(_place(lws), ()))
+    """Reads the revisions of all workloads, or of one, by one list of each kind of objects, when the first of a kind of
+    workloads is asked for.
+    """
+
+    @cache
+    def wanted(kind: type[Target]) -> dict[Place, str]:
+        of = f"{kind.labels.stateful_sets}={name}" if name else str(kind.labels.stateful_sets)
+        made = listed(transport, STATEFUL_SETS, namespace, labelSelector=of)
+        found = (typed(each, StatefulSet) for each in made)
+        return {_place(kind, each.metadata.namespace, each.metadata.name): each.revision for each in found}
+
+    @cache
+    def running(kind: type[Target]) -> dict[Place, list[str]]:
+        of = pods_of(kind, [name], leaders=True) if name else f"{kind.labels.mark},{kind.labels.leaders}"
+        known: dict[Place, list[str]] = {}
+        for pod in (typed(each, Pod) for each in listed(transport, PODS, namespace, labelSelector=of)):
+            if not pod.metadata.terminating:
+                known.setdefault(_place(kind, pod.metadata.namespace, pod.workload), []).append(pod.revision)
+        return known
+
+    def of(workload: Target) -> tuple[str, Sequence[str]]:
+        kind, place, leader_set = type(workload), place_of(workload), workload.leader_set
+        asked = leader_set.revision if leader_set is not None else wanted(kind).get(place, "")
+        return asked, running(kind).get(place, ())
+
+    return of
+
+
+def _place(kind: type[Target], namespace: str, name: str) -> Place:
+    return namespace, kind.resource.kind.lower(), name
 
 
 # What deletes the rest
@@ -204,10 +229,10 @@ def _installed(transport: Transport, resource: Resource, definitions: set[str]) 
 
 
 def _serves_others(transport: Transport, namespace: str) -> bool:
-    """Whether a LeaderWorkerSet is in it, or a pod that is not the controller's: both would end with it."""
+    """Whether a workload is in it, or a pod that is not the controller's: both would end with it."""
     pods = (each["metadata"].get("labels") or {} for each in listed(transport, PODS, namespace))
     foreign = any(not SELECTOR.items() <= labels.items() for labels in pods)
-    return foreign or bool(listed(transport, LEADER_WORKER_SETS, namespace))
+    return foreign or any(listed(transport, kind.resource, namespace) for kind in TARGETS)
 
 
 def _helm(obj: Object) -> str:

@@ -1,4 +1,4 @@
-"""uninstall: detaches every Rollout from its LeaderWorkerSet, and prints the commands that delete the installation."""
+"""uninstall: detaches every Rollout from its workload, and prints the commands that delete the installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rollout_lws.cli.options import with_target
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.cli.uninstall.cluster import read
 from rollout_lws.cli.uninstall.detach import Session, detach
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll
+from rollout_lws.cli.uninstall.detach_plan import Detachment
+from rollout_lws.cli.uninstall.opening import Roll
 from rollout_lws.cli.uninstall.plan import PUT_BACK, Plan, keeping, lines, refusal, rolling, running, title
 from rollout_lws.errors import RolloutLwsError, UsageError
 from rollout_lws.kubeconfig.target import Target
@@ -33,9 +34,9 @@ from rollout_lws.kubeconfig.target import Target
 )
 @with_target
 def uninstall(yes: bool, dry_run: bool, timeout: float, target: Target) -> None:
-    """Take every Rollout off its LeaderWorkerSet, and print the commands that delete the rest.
+    """Take every Rollout off its workload, and print the commands that delete the rest.
 
-    No LeaderWorkerSet is deleted. Before a hold is opened under which another version waits, it says which one would
+    No workload is deleted. Before a hold is opened under which another version waits, it says which one would
     roll, and asks. The commands of kubectl and Helm delete the controller, its rights and the CRDs.
     """
     with Transport.to(target) as transport:
@@ -82,7 +83,7 @@ def _refuse_rest(transport: Transport, plan: Plan) -> None:
 
 def _asking(transport: Transport, yes: bool) -> Callable[[Detachment, Roll], bool]:
     def agrees(each: Detachment, roll: Roll) -> bool:
-        return yes or _asks(transport, f"{title(each)}: {rolling(roll)}. Open the hold?")
+        return yes or _asks(transport, f"{title(each)}: {rolling(each, roll)}. Open the hold?")
 
     return agrees
 

@@ -1,4 +1,4 @@
-"""Detaches one Rollout: deletes it, waits until it is gone, and opens the hold of its LeaderWorkerSet."""
+"""Detaches one Rollout: deletes it, waits until it is gone, and opens the hold of its workload."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.install.inventory import listed
-from rollout_lws.cli.releases import typed
+from rollout_lws.cli.releases import pods_of, typed
 from rollout_lws.cli.rollouts import message, rollouts_of
 from rollout_lws.cli.uninstall.cluster import revisions
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, pending_roll, restoring_patch
+from rollout_lws.cli.uninstall.detach_plan import Detachment
+from rollout_lws.cli.uninstall.opening import Roll, pending_roll, restoring_patch
 from rollout_lws.cli.uninstall.plan import rolling, title
 from rollout_lws.cli.watch.stream import changes
 from rollout_lws.errors import ApiError, RolloutLwsError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS, Resource
+from rollout_lws.objects.meta import selects
+from rollout_lws.objects.resources import PODS, Resource
 from rollout_lws.objects.workloads import Pod
-from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.draining import draining, lost_labels, put_back
 
 #: Seconds within which a controller observes a deletion; covers a change of leader.
 ANSWER = 30.0
-#: Attempts to write an LWS against conflicting writers; an LWS rarely changes.
+#: Attempts to write a workload against conflicting writers; one rarely changes.
 _TRIES = 5
 
 
@@ -42,8 +44,8 @@ class Session:
 
 
 def detach(session: Session, each: Detachment) -> Detachment | None:
-    """None when the Rollout is gone and no LWS of it is held. If the user declines to let a version roll, returns what
-    is left: only an LWS when that version was found after the Rollout was gone.
+    """None when the Rollout is gone and no workload of it is held. If the user declines to let a version roll, returns
+    what is left: only a workload when that version was found after the Rollout was gone.
 
     RolloutLwsError when no controller removes the finalizer in time.
     """
@@ -112,24 +114,24 @@ def _answered(rollout: Object) -> bool:
 
 
 def _open(session: Session, each: Detachment, agreed: frozenset[str]) -> bool:
-    """Remove our annotations from the LWS and its pods, and restore the user's strategy, once the user agrees to what
-    will roll, unless that is a version that is ``agreed`` on.
+    """Remove our annotations from the workload and its pods, and restore the user's strategy, once the user agrees to
+    what will roll, unless that is a version that is ``agreed`` on.
     """
-    path = LEADER_WORKER_SETS.path(each.namespace, each.workload)
+    path, called = each.kind.resource.path(each.namespace, each.workload), each.called(each.workload)
     _serve_again(session, each)
     for _ in range(_TRIES):
-        lws = session.transport.find(path)
-        body = None if lws is None else restoring_patch(typed(lws, LeaderWorkerSet), keys(each.group))
-        if lws is None or body is None:
+        workload = _find(session, each, path)
+        body = None if workload is None else restoring_patch(workload, keys(each.group))
+        if workload is None or body is None:
             return True
-        wanted, running = revisions(session.transport, each.namespace, each.workload)(lws)
-        roll = pending_roll(lws, each.group, wanted=wanted, running=running)
+        wanted, running = revisions(session.transport, each.namespace, each.workload)(workload)
+        roll = pending_roll(workload, each.group, wanted=wanted, running=running)
         if roll is not None and roll.version not in agreed:
             if not session.agrees(each, roll):
                 return False
             agreed |= {roll.version}
             continue
-        body["metadata"]["resourceVersion"] = lws["metadata"]["resourceVersion"]
+        body["metadata"]["resourceVersion"] = workload.metadata.resource_version
         try:
             session.transport.merge_patch(path, body)
         except ApiError as error:
@@ -137,26 +139,32 @@ def _open(session: Session, each: Detachment, agreed: frozenset[str]) -> bool:
             if error.code not in (404, 409):
                 raise
             continue
-        what = rolling(roll) if roll is not None else "nothing rolls"
+        what = rolling(each, roll) if roll is not None else "nothing rolls"
         given = "has its own strategy back" if "annotations" in body["metadata"] else "is labelled no more"
         given += f", and gets its {body['spec']['replicas']} groups" if "replicas" in body.get("spec", {}) else ""
-        session.tell(f"leaderworkerset/{each.workload} in namespace {each.namespace} {given}: {what}")
+        session.tell(f"{called} in namespace {each.namespace} {given}: {what}")
         return True
     raise RolloutLwsError(
-        f"leaderworkerset/{each.workload} in namespace {each.namespace} changes all the time and stays held: run this"
-        " command again"
+        f"{called} in namespace {each.namespace} changes all the time and stays held: run this command again"
     )
+
+
+def _find(session: Session, each: Detachment, path: str) -> Target | None:
+    """The workload; None when it is gone, and for what another controller has made, which no release holds."""
+    live = session.transport.find(path)
+    found = typed(live, each.kind) if live is not None else None
+    return found if found is None or selects(each.kind.labels.workloads, found.metadata.labels) else None
 
 
 def _serve_again(session: Session, each: Detachment) -> None:
     """Give the pods of groups that were about to go the labels back by which requests find them."""
-    own, of = keys(each.group), f"{LWS_NAME}={each.workload}"
+    own, of = keys(each.group), pods_of(each.kind, [each.workload])
     for live in listed(session.transport, PODS, each.namespace, labelSelector=of):
         pod = typed(live, Pod)
         record = draining(pod, own)
-        if record is None or pod.metadata.terminating:
+        if record is None or pod.metadata.terminating or pod.workload != each.workload:
             continue
-        body = put_back(lost_labels(record, LeaderWorkerSet.labels.prefixes), own)
+        body = put_back(lost_labels(record, each.kind.labels.prefixes), own)
         try:
             session.transport.merge_patch(PODS.path(each.namespace, pod.metadata.name), body)
         except ApiError as error:

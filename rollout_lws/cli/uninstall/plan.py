@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.install.inventory import starting
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll
+from rollout_lws.cli.uninstall.detach_plan import Detachment
+from rollout_lws.cli.uninstall.opening import Roll
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.settings import DEFAULT_GUARD
+from rollout_lws.targets.target import ON_DELETE
 
 _SHOWN_IMAGES = 3
 #: How to keep the running version without a Rollout to `undo`.
@@ -75,8 +77,8 @@ def refusal(plan: Plan) -> str:
     if staying is not None:
         place, mark = f"{staying.rollout} -n {staying.namespace}", keys(staying.group).leave_as_is
         return (
-            f"{title(staying)} stays while leaderworkerset/{staying.workload} serves in place of"
-            f" leaderworkerset/{staying.stood_for}: to have the requests brought there first, which loads its groups:"
+            f"{title(staying)} stays while {staying.called(staying.workload)} serves in place of"
+            f" {staying.called(staying.stood_for)}: to have the requests brought there first, which loads its groups:"
             f" rollout-lws home {place}; to leave both as they are: kubectl annotate rollouts.{staying.group} {place}"
             f" {mark}=true"
         )
@@ -95,11 +97,11 @@ def lines(plan: Plan) -> Iterator[str]:
     """The plan as text, without the commands."""
     yield from plan.notes
     if plan.detachments:
-        yield "These let go of their LeaderWorkerSets, one after the other:"
+        yield "These let go of their workloads, one after the other:"
     for each in plan.detachments:
         yield f"  {title(each)}: {each.outlook}"
         for roll in each.rolls:
-            yield f"    {rolling(roll)}"
+            yield f"    {rolling(each, roll)}"
         if each.rolls and each.rollout:
             yield f"    to keep what runs, first: {keeping(each)}"
     if not plan.controller.name and any(each.finalizer for each in plan.detachments):
@@ -110,21 +112,23 @@ def lines(plan: Plan) -> Iterator[str]:
 
 
 def title(each: Detachment) -> str:
-    name = f"rollout/{each.rollout}" if each.rollout else f"leaderworkerset/{each.workload}"
+    name = f"rollout/{each.rollout}" if each.rollout else each.called(each.workload)
     return f"{name} in namespace {each.namespace}"
 
 
-def rolling(roll: Roll) -> str:
-    """Which version rolls, and at what pace."""
+def rolling(each: Detachment, roll: Roll) -> str:
+    """Which version rolls in a workload of this Rollout, and at what pace."""
     shown = ", ".join(roll.images[:_SHOWN_IMAGES])
     more = len(roll.images) - _SHOWN_IMAGES
     what = f"the version that waits ({shown}{f' and {more} more' if more > 0 else ''})"
-    what += f" in leaderworkerset/{roll.companion}" if roll.companion else ""
+    what += f" in {each.called(roll.companion)}" if roll.companion else ""
     groups = "1 group" if roll.groups == 1 else f"{roll.groups} groups"
     pace = f"{roll.unavailable} at a time"
     if roll.surge:
         pace = f"at most {roll.unavailable} down and {roll.surge} extra at a time"
     why = f"; its release was aborted: {roll.aborted}" if roll.aborted else ""
+    if roll.on_delete:
+        return f"{what} gets into {groups}, each when its pod is deleted, as the strategy is {ON_DELETE}{why}"
     return f"{what} ROLLS in {groups}, {pace}{why}"
 
 
@@ -132,5 +136,5 @@ def keeping(each: Detachment) -> str:
     """What prevents a roll: of a pair only its owner edits templates."""
     if each.inactive or each.stood_for:
         names = [roll.companion or each.workload for roll in each.rolls] or [each.workload]
-        return f"{PUT_BACK} into {' and '.join(f'leaderworkerset/{name}' for name in names)}"
+        return f"{PUT_BACK} into {' and '.join(each.called(name) for name in names)}"
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"

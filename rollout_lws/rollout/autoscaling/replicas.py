@@ -161,8 +161,10 @@ def selector(d: Draft) -> str:
     them by what one may have gets the number of groups that the load needs, however it is shared.
     """
     labels = d.labels
+    if labels.workload is None:
+        return ",".join(f"{key}={value}" for key, value in sorted(d.stable.workload.selector.items()))
     names = f"{labels.workload} in ({d.other_name},{d.name})"
-    return names if labels.leader is None else f"{labels.leaders},{names}"
+    return names if labels.leader is None else f"{'='.join(labels.leader)},{names}"
 
 
 def told(d: Draft) -> Told:

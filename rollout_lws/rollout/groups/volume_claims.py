@@ -7,6 +7,8 @@ from itertools import islice
 
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.targets.target import Target
+from rollout_lws.traffic.selectors import of_workload
 from rollout_lws.workload.claims import kept
 
 #: Claims that an Event names at most; if there are more, how many it names, to leave room for their command.
@@ -19,9 +21,16 @@ def told_of_canary(d: Draft) -> Draft:
     if canary is None or canary.workload.metadata.terminating or not canary.workload.replicas:
         return d
     meta = canary.workload.metadata
-    stay, groups = kept(canary.workload.version, by_scaling=d.swapped), range(canary.workload.replicas)
+    stay, groups = kept(canary.workload, canary.workload.version, by_scaling=d.swapped), range(canary.workload.replicas)
     names = [*islice(stay.of(meta.name, groups), _NAMED)]
-    return _tell(d, names, stay.count(len(groups)), f"-l {d.labels.workload}={meta.name}")
+    return _tell(d, names, stay.count(len(groups)), _selecting(canary.workload, d))
+
+
+def _selecting(workload: Target, d: Draft) -> str:
+    """Which claims are those of a workload, for kubectl."""
+    # A StatefulSet gives its claims the labels of its selector; that of a LeaderWorkerSet has its name.
+    labels = workload.selector or of_workload(d.labels, workload.metadata.name, d.keys)
+    return "-l " + ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def told_of_surge(d: Draft) -> Draft:
@@ -30,7 +39,7 @@ def told_of_surge(d: Draft) -> Draft:
         return d
     meta, steps = d.stable.workload.metadata, len(d.strategy.steps)
     made = d.wanted(max(1, min(d.sub.current_step_index, steps)))
-    stay, groups = kept(d.version, by_scaling=True), range(d.replicas, d.replicas + made)
+    stay, groups = kept(d.stable.workload, d.version, by_scaling=True), range(d.replicas, d.replicas + made)
     count = stay.count(made)
     names = [*islice(stay.of(meta.name, groups), _NAMED if count <= _NAMED else _FIRST)]
     if count == len(names):

@@ -25,6 +25,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
+from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.groups.watch_demand import was_dispatched
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.lifecycle.unfinished import is_unfinished, resume_rollback
@@ -35,6 +36,7 @@ from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import orphaned_annotations, route, selector_pinning
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.weights import recorded
+from rollout_lws.targets.target import ON_DELETE
 from rollout_lws.targets.version import Version, version_together
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.facts import Facts
@@ -127,7 +129,7 @@ def running_together(d: Draft) -> tuple[Draft, tuple[Version, str] | None]:
 def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple[Version, str] | None]:
     lws = facts.workload
     if not observed(facts):
-        return waits_for_lws(d, SummaryState.ADOPTING, facts), None
+        return waits_for_workload(d, SummaryState.ADOPTING, facts), None
     if lws.replicas == 0:
         if not is_empty(facts):
             return waits_for_empty(d, SummaryState.ADOPTING, facts), None
@@ -135,9 +137,13 @@ def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple
     current = current_revision(facts)
     mixed = bool(leaders_revisions(facts) - {current})
     held = lws.strategy.partition >= HOLD and hold_record(lws, d.keys) is not None
+    by_hand = lws.strategy.type == ON_DELETE
     if not mixed and set_is_settled(facts):
         return d, (own_version, current)
-    if not mixed and held:
+    if by_hand and partition_update(d, of=facts).all_are(target_revision(facts)):
+        # Its controller lets the current revision follow only once it rolls.
+        return d, (own_version, target_revision(facts))
+    if not mixed and (held or by_hand):
         own = lws_revision(facts, current)
         version = recorded_version(own) if own else None
         if version is not None:
@@ -154,6 +160,12 @@ def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple
         )
         return d.stalled(Reason.PARTITION_IN_USE, told), None
     told = f"waiting until {facts.called} has finished its own rolling update"
+    if by_hand:
+        old = [each for each in groups(facts) if each.revision != target_revision(facts)]
+        rest = (
+            f"delete pod {old[0].leader.metadata.name} and others of an old one" if old else "not all of them are ready"
+        )
+        told = f"waiting until the pods of {facts.called}, whose updateStrategy is OnDelete, have one version: {rest}"
     return d.reconciling(Reason.NATIVE_ROLLOUT, SummaryState.ADOPTING, told), None
 
 
@@ -294,22 +306,22 @@ def wanted_hold(d: Draft, surge: int = 0) -> dict[str, Any] | None:
     return hold(d.stable.workload, d.keys, d.uid, surge, counted=d.scales_sides)
 
 
-def waits_for_lws(d: Draft, state: SummaryState, waited: Facts | None = None) -> Draft:
+def waits_for_workload(d: Draft, state: SummaryState, waited: Facts | None = None) -> Draft:
     """Gives the verdict while LWS has not acted on an object, by default the stable one. Only outside of a release,
     which has its own deadlines.
     """
     workload = (waited or d.stable).workload
     name, namespace = workload.metadata.name, workload.metadata.namespace
     last = d.status.verdict
-    since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None
+    since = last.since if last is not None and last.reason == Reason.WAITING_FOR_WORKLOAD else None
     until = d.yet_to_come(since, SILENCE_SECONDS) if since is not None else None
-    if d.said(Reason.LWS_UNRESPONSIVE) or (since is not None and until is None):
+    if d.said(Reason.WORKLOAD_UNRESPONSIVE) or (since is not None and until is None):
         return d.stalled(
-            Reason.LWS_UNRESPONSIVE,
+            Reason.WORKLOAD_UNRESPONSIVE,
             f"the {d.kind} controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
             f" {workload.look_at_controller}. If it is, the Events of {name} say why: kubectl describe"
             f" {d.kind.lower()} {name} -n {namespace}",
         )
     d = d.wake(until).brief_until(applied_lately(d))
     message = f"waiting for the {d.kind} controller to act on {name}"
-    return d.reconciling(Reason.WAITING_FOR_LWS, state, message)
+    return d.reconciling(Reason.WAITING_FOR_WORKLOAD, state, message)

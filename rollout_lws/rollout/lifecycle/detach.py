@@ -182,9 +182,8 @@ def _give_back(d: Draft, facts: Facts) -> Draft:
     else:
         text = (
             f"the version in the template of {facts.called} is not running: its groups"
-            f" {_where_they_stay(d, facts)}. To let it roll at once, set"
-            " spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
-            f" Rollout name this {d.kind}"
+            f" {_where_they_stay(d, facts)}. To let it roll at once, set {'.'.join(lws.strategy_path)}.partition to 0;"
+            f" to have it released in steps, let a Rollout name this {d.kind}"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
         d = d.event(EventReason.UPDATE_HELD, text, warning=True, about=d.kind)

@@ -21,6 +21,7 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.workload.hold import (
     HOLD,
+    advice,
     foreign_members,
     give_back,
     hold_record,
@@ -28,8 +29,6 @@ from rollout_lws.workload.hold import (
     standing_surge,
     writer_of_strategy,
 )
-
-ADVICE = "remove rollingUpdateConfiguration.partition from its manifest"
 
 
 def released_by_hand(d: Draft) -> bool:
@@ -60,7 +59,9 @@ def keep_hold(d: Draft) -> Draft:
         d = _file(d, (*conflicts, conflict))
         d = _put_back(d, f"{manager} had reset the hold")
         d = d.event(
-            EventReason.HOLD_RESET, f"{manager} reset the hold of {d.called}; it was put back: {ADVICE}", warning=True
+            EventReason.HOLD_RESET,
+            f"{manager} reset the hold of {d.called}; it was put back: {advice(lws, d.keys)}",
+            warning=True,
         )
     return d
 
@@ -114,7 +115,7 @@ def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     d = d.but(hold=HoldState.RELEASED).event(
         EventReason.HOLD_CONFLICT,
         f"{manager} resets the hold of {d.called} within seconds each time that it is put back: it is left"
-        f" as it is for now; {ADVICE}, or have {manager} leave the partition alone",
+        f" as it is for now; {advice(d.stable.workload, d.keys)}, or have {manager} leave the partition alone",
         warning=True,
     )
     return d.wake(_tried_again_at(d))
@@ -201,7 +202,7 @@ def contested(d: Draft) -> Draft:
     return d.stalled(
         Reason.HOLD_CONFLICT,
         f"{last.manager} resets the partition of {d.called} within seconds each time that the hold is put"
-        f" back, so {outlook}: {ADVICE}, or have {last.manager} leave it alone; {when}",
+        f" back, so {outlook}: {advice(d.stable.workload, d.keys)}, or have {last.manager} leave it alone; {when}",
     )
 
 
@@ -234,6 +235,6 @@ def report_resets(d: Draft) -> Draft:
         return d
     message = (
         f"{last.manager} resets the hold of {d.stable.called} again and again, and each time"
-        f" a group may restart: {ADVICE}"
+        f" a group may restart: {advice(d.stable.workload, d.keys)}"
     )
     return d.wake(until).adding(message)

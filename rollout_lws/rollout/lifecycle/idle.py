@@ -11,7 +11,7 @@ from rollout_lws.rollout.decision import Refusal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version
-from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_lws
+from rollout_lws.rollout.lifecycle.adoption import waits_for_empty, waits_for_workload
 from rollout_lws.rollout.preflight import cannot_release, claims_changed, invalid_spec, refused_by_spec
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
@@ -77,7 +77,7 @@ def settle(d: Draft) -> Draft:
         if d.status.phase == Phase.ABORTED and aborted and aborted.template_hash == d.version.template_hash:
             # Something else in the LWS has changed, for example its strategy when the release ended.
             return stays_aborted(d)
-        return waits_for_lws(d, SummaryState.PREPARING, waited)
+        return waits_for_workload(d, SummaryState.PREPARING, waited)
     if d.asks_for_stable:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision and not d.swapped:

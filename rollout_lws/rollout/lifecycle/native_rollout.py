@@ -16,6 +16,7 @@ from rollout_lws.workload.hold import HOLD, is_held, standing_surge
 from rollout_lws.workload.revisions import (
     current_revision,
     is_empty,
+    leaders_revisions,
     lws_revision,
     observed,
     recorded_version,
@@ -116,10 +117,15 @@ def follow_revision(d: Draft) -> Draft:
 
 
 def _what_runs(d: Draft) -> tuple[str, Version | None]:
-    """The revision that every group restarts with, and its version; ("", None) if it is stable's or unknown."""
+    """The revision that every group restarts with, and its version; ("", None) if it is stable's or unknown, or none
+    of the groups has it: a StatefulSet whose groups were renewed by hand may still call that the current one which it
+    had before.
+    """
     if d.o.stable is None or not d.adopted or d.stable.workload.replicas == 0:
         return "", None
-    runs = current_revision(d.stable)
+    runs, there = current_revision(d.stable), leaders_revisions(d.stable)
+    if there and runs not in there:
+        return "", None
     record = lws_revision(d.stable, runs) if runs not in ("", d.stable_revision) else None
     version = recorded_version(record) if record is not None else None
     return (runs, version) if version is not None else ("", None)

@@ -24,7 +24,13 @@ from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.groups.shifting import goes_back
 from rollout_lws.rollout.history import drop_surplus, record_stable, store_version, stored_as
 from rollout_lws.rollout.lifecycle import handing_over, hold_enforcement, idle
-from rollout_lws.rollout.lifecycle.adoption import AT_REST, running_together, waits_for_empty, waits_for_lws, write_hold
+from rollout_lws.rollout.lifecycle.adoption import (
+    AT_REST,
+    running_together,
+    waits_for_empty,
+    waits_for_workload,
+    write_hold,
+)
 from rollout_lws.rollout.lifecycle.parking import edited_while_active, follow_held, park
 from rollout_lws.rollout.lifecycle.unfinished import is_unfinished, resume_rollback
 from rollout_lws.rollout.preflight import cannot_release, cannot_scale, invalid_spec
@@ -54,7 +60,7 @@ def adopt(d: Draft) -> Draft:
         return companion_missing(d, lacks)
     for each in active_workloads(d):
         if not observed(each):
-            return waits_for_lws(d, SummaryState.ADOPTING, each)
+            return waits_for_workload(d, SummaryState.ADOPTING, each)
     # What cannot be released is protected all the same.
     unfinished = is_unfinished(d) or _leaves_groups(d)
     d, rested = (d, DONE) if unfinished else sides.rest(d)
@@ -261,7 +267,7 @@ def _judged(d: Draft, parked: Routed) -> Draft:
         return _counterpart_missing(d)
     for each in inactive_workloads(d):
         if not observed(each):
-            return waits_for_lws(d, SummaryState.PREPARING, each)
+            return waits_for_workload(d, SummaryState.PREPARING, each)
     aborted = d.status.aborted
     if aborted is not None and aborted.template_hash == d.version.template_hash and not d.asks_for_stable:
         d = idle.stays_aborted(idle.judged(d).set(phase=Phase.ABORTED)).adding(parked.message)

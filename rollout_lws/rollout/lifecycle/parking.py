@@ -28,7 +28,7 @@ from rollout_lws.rollout.routing.sides import ACTIVE, PARKED
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.hold import foreign_members, give_back, hold, hold_record, writer_of_strategy
+from rollout_lws.workload.hold import advice, foreign_members, give_back, hold, hold_record, writer_of_strategy
 from rollout_lws.workload.revisions import is_empty, target_revision
 
 
@@ -84,11 +84,11 @@ def _file_reset(d: Draft, facts: Facts) -> Draft:
     elif write_conflicts.answers(known, d.now, current) >= write_conflicts.MOST_ANSWERS:
         known = (*known, fresh)
         told = f"{manager} resets the hold of {facts.called} each time that it is put back: it is left as it is for now"
-        d = d.event(EventReason.HOLD_CONFLICT, f"{told}; {hold_enforcement.ADVICE}", warning=True)
+        d = d.event(EventReason.HOLD_CONFLICT, f"{told}; {advice(facts.workload, d.keys)}", warning=True)
     else:
         known = (*known, fresh.model_copy(update={"put_back_at": d.now}))
         told = f"{manager} reset the hold of {facts.called}; it was put back"
-        d = d.event(EventReason.HOLD_RESET, f"{told}: {hold_enforcement.ADVICE}", warning=True)
+        d = d.event(EventReason.HOLD_RESET, f"{told}: {advice(facts.workload, d.keys)}", warning=True)
     others = (each for each in d.status.companion_resets if each.workload != name)
     return d.set(companion_resets=(*others, *known[-write_conflicts.MOST_OF_ONE :]))
 
@@ -113,7 +113,7 @@ def tell_resets(d: Draft) -> Draft:
         until = _tried_again_at(d, facts)
         told = (
             f"{_resets(d, facts)[-1].manager} resets the partition of {facts.called} each time that the hold is put"
-            f" back, so that a new version of it rolls by itself: {hold_enforcement.ADVICE}"
+            f" back, so that a new version of it rolls by itself: {advice(facts.workload, d.keys)}"
         )
         told += f"; it is put back at {until:%H:%M:%S} UTC" if until is not None else ""
         d = d.adding(told) if d.status.phase == Phase.PROGRESSING else d.stalled(Reason.HOLD_CONFLICT, told)

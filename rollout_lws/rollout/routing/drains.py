@@ -20,6 +20,7 @@ from rollout_lws.rollout.metrics_endpoints import from_source, metrics_of
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.weights import DEFAULT_DRAIN_SECONDS, DEFAULT_GRACE_SECONDS, settings
 from rollout_lws.traffic import pinned_selectors
+from rollout_lws.traffic.selectors import pinning_keys
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group
 
@@ -152,7 +153,7 @@ def _pods(d: Draft, asked: TrafficRouting, leaving: Leaving) -> Iterator[tuple[G
     facts = d.o.routing
     if asked.target == "Leaders" or facts is None or leaving.facts is None:
         return
-    own = {d.labels.workload, d.labels.revision}
+    own = {*pinning_keys(d.keys)}
     if asked.target == "AllPods" and d.labels.leader is not None:
         own.add(d.labels.leader[0])
     users = [each.users for each in pinned_selectors.leading(facts)]

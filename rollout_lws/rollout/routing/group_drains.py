@@ -17,6 +17,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.drains import Leaving, drained
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.selectors import Selecting
@@ -68,9 +69,10 @@ def _lost(d: Draft, facts: Facts, pod: Pod) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key not in pod.metadata.labels}
 
 
-def removable(selector: Mapping[str, str], reserved: tuple[str, ...]) -> list[str]:
-    """Labels of a selector that a pod may lose: without those that controllers find their pods by."""
-    return sorted(key for key in selector if not key.startswith(reserved))
+def removable(selector: Mapping[str, str], workload: Target) -> list[str]:
+    """Labels of a selector that a pod of the workload may lose: without those that controllers find their pods by."""
+    prefixes, own = workload.labels.prefixes, workload.selector
+    return sorted(key for key in selector if not key.startswith(prefixes) and key not in own)
 
 
 def named_selectors(facts: RoutingFacts) -> Iterator[tuple[Selecting, Object]]:
@@ -94,10 +96,10 @@ def _empty(d: Draft, facts: Facts, group: Group, *, may_begin: bool) -> tuple[Dr
     if selected and not may_begin:
         return d, Routed(False, f"group {group.index} of {facts.name} keeps its requests until routers have others")
     for pod, found in selected:
-        lost, kept = _to_lose(d, pod, found), draining(pod, d.keys)
+        lost, kept = _to_lose(facts, pod, found), draining(pod, d.keys)
         if lost is None:
             name = f"{found[0][0].resource.kind} {found[0][1]['metadata']['name']}"
-            return d, Routed(False, f"{name} selects pod {pod.metadata.name} by no label of the template: add one")
+            return d, Routed(False, f"{name} selects pod {pod.metadata.name} by no label that it may lose: add one")
         before = lost_labels(kept, d.labels.prefixes) if kept is not None else {}
         body = taken_out(Draining({**before, **lost}, d.now), d.keys)
         d = d.write((_patch(pod, body, f"group {group.index} of {facts.name} is about to go"),))
@@ -131,11 +133,11 @@ def _selecting(selectors: Sequence[tuple[Selecting, Object]], pod: Pod) -> list[
     return [(each, live) for each, live in selectors if not pod.metadata.terminating and each.selects(live, labels)]
 
 
-def _to_lose(d: Draft, pod: Pod, found: Sequence[tuple[Selecting, Object]]) -> dict[str, str] | None:
+def _to_lose(facts: Facts, pod: Pod, found: Sequence[tuple[Selecting, Object]]) -> dict[str, str] | None:
     """A label of each selector, few altogether; None if one has none that the pod may lose."""
     lost: dict[str, str] = {}
     for selecting, live in found:
-        keys = removable(selecting.selector(live), d.labels.prefixes)
+        keys = removable(selecting.selector(live), facts.workload)
         if not keys:
             return None
         if not any(key in lost for key in keys):

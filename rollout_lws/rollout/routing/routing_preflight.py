@@ -27,7 +27,7 @@ from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.registry import resources_of
 from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
 from rollout_lws.traffic.routers import named, routers
-from rollout_lws.traffic.selectors import Selecting
+from rollout_lws.traffic.selectors import Selecting, own_label
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.facts import Facts
 
@@ -342,11 +342,12 @@ def _inseparable(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[R
     """Refuses selectors out of which no single group can be taken before it goes."""
     for selecting, live in named_selectors(facts) if d.capacity.shifts and facts.synced else ():
         resource, name = selecting.resource, live["metadata"]["name"]
-        if not removable(selecting.selector(live), d.labels.prefixes):
+        if not removable(selecting.selector(live), d.stable.workload):
             yield Refusal(
                 Reason.SERVICE_PROBLEM if resource == SERVICES else Reason.POOL_PROBLEM,
-                f"{resource.kind} {name} selects groups only by labels that the {d.kind} gives them, and shift takes"
-                " single groups out of it before they go: add a label of the template to its selector, such as app",
+                f"{resource.kind} {name} selects groups only by labels that the {d.kind} gives them or knows them by,"
+                " and shift takes single groups out of it before they go: add another label of the template to its"
+                " selector, such as app",
                 FieldRef("spec.selector", resource.kind, name),
             )
 
@@ -362,7 +363,7 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
     """Refuses other Services or pools that select the new version's leaders, and so bypass the weights."""
     if asked.allow_unmanaged_backends:
         return
-    way_out = f"add {d.stable.workload.labels.workload}: {d.stable.name} to its selector"
+    way_out = own_label(d.stable.workload)
     if d.capacity.one_workload:
         way_out = "have its clients use the Service in trafficRoutings"
     for resource, name in unlisted(facts, [labels_of_new(d)]):

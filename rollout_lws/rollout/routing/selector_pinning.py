@@ -22,7 +22,7 @@ from rollout_lws.traffic import pinned_selectors, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.registry import ROUTING_KINDS, SPECS, looked_at_kinds
-from rollout_lws.traffic.selectors import selector_changes
+from rollout_lws.traffic.selectors import pinning_keys, selector_changes
 from rollout_lws.traffic.split import ALL_STABLE, Object
 
 _MANAGED = Managed(
@@ -104,7 +104,7 @@ def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None 
     copy = facts.canary_service
     if copy is not None and facts.is_ours(copy):
         leads = (endpoints or new_endpoints(d)).selects
-        led = _led(copy, leads, "another client has had it lead elsewhere")
+        led = _led(d, copy, leads, "another client has had it lead elsewhere")
         if not led:
             return d
         advice = "its selector is that of the release, and it goes with it: leave it alone"
@@ -125,12 +125,17 @@ def make_copy(d: Draft, facts: RoutingFacts, endpoints: VersionEndpoints | None 
     return d
 
 
-def _led(copy: Object, leads: Mapping[str, str], why: str) -> tuple[Patch, ...]:
-    """The write that has the new version's Service select pods with these labels; () if it does."""
-    if leads.items() <= services.SELECTING.selector(copy).items():
+def _led(d: Draft, copy: Object, leads: Mapping[str, str], why: str) -> tuple[Patch, ...]:
+    """The write that has the new version's Service select pods with these labels, and with no others by which versions
+    are told apart; () if it does.
+    """
+    now, apart = services.SELECTING.selector(copy), {*pinning_keys(d.keys)}
+    others = (now.keys() & apart) - leads.keys()
+    if not others and leads.items() <= now.items():
         return ()
-    meta, selector = copy["metadata"], {"spec": {"selector": dict(leads)}}
-    return (Patch(SERVICES, meta["namespace"], meta["name"], selector, why),)
+    body = {"spec": {"selector": {**dict.fromkeys(others), **leads}}}
+    meta = copy["metadata"]
+    return (Patch(SERVICES, meta["namespace"], meta["name"], body, why),)
 
 
 def turn_copy(d: Draft) -> Draft:
@@ -142,7 +147,7 @@ def turn_copy(d: Draft) -> Draft:
         return d
     copy, new = facts.canary_service, new_endpoints(d)
     if copy is not None and facts.is_ours(copy):
-        d = d.write(_led(copy, new.selects, f"the groups of {new.name} stay for a while"))
+        d = d.write(_led(d, copy, new.selects, f"the groups of {new.name} stay for a while"))
     return point(d, pinned_selectors.of_new(facts), new)[0]
 
 

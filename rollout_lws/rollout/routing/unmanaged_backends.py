@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.api.structural import ITEMS_LIMIT
+from rollout_lws.objects.released import POD_REVISION, workload_among
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS, SERVICES, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
@@ -32,7 +33,8 @@ def leader_labels(workload: Target) -> dict[str, str]:
     labels = workload.labels
     template = (workload.version.leader_template.get("metadata") or {}).get("labels") or {}
     leader = dict([labels.leader] if labels.leader is not None else ())
-    return {**template, labels.workload: workload.metadata.name, **leader}
+    own = {labels.workload: workload.metadata.name} if labels.workload is not None else {}
+    return {**template, **own, **leader}
 
 
 def labels_of_new(d: Draft) -> dict[str, str]:
@@ -49,7 +51,7 @@ def labels_of_new(d: Draft) -> dict[str, str]:
 
 def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterator[tuple[Resource, str]]:
     """Kind and name of each Service and pool that selects a pod with any of these labels and is not named by the
-    Rollout, except those that LWS creates for discovery within a group.
+    Rollout, except those by which pods find each other.
     """
     sets = tuple(labels)
     names = facts.names
@@ -59,7 +61,8 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
     }
     for selecting, known in listed.items():
         for name, live in sorted(facts.objects.get(selecting.resource, {}).items()):
-            if name not in known and not made_by_lws(live) and any(selecting.selects(live, each) for each in sets):
+            known_or_made = name in known or name in facts.discovery or made_by_lws(live)
+            if not known_or_made and any(selecting.selects(live, each) for each in sets):
                 yield selecting.resource, name
 
 
@@ -114,7 +117,7 @@ def of_one_workload(d: Draft, workload: str) -> Iterator[tuple[Resource, str]]:
     """Kind and name of each Service, pool and budget that selects groups of this LWS by its name: it has none of the
     groups of another one that serves in its place.
     """
-    facts, key = d.o.routing, d.labels.workload
+    facts = d.o.routing
     objects = facts.objects if facts is not None else {SERVICES: d.o.services}
     for selecting in (services.SELECTING, pools.SELECTING):
         for name, live in sorted(objects.get(selecting.resource, {}).items()):
@@ -123,11 +126,16 @@ def of_one_workload(d: Draft, workload: str) -> Iterator[tuple[Resource, str]]:
                 continue
             own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
             # By headless ones pods find each other.
-            if own.get(key) == workload and live["spec"].get("clusterIP") != "None":
+            if _names(own) == workload and live["spec"].get("clusterIP") != "None":
                 yield selecting.resource, name
     for name, live in sorted(objects.get(POD_DISRUPTION_BUDGETS, {}).items()):
-        if _matched(live).get(key) == workload:
+        if _names(_matched(live)) == workload:
             yield POD_DISRUPTION_BUDGETS, name
+
+
+def _names(selected: Mapping[str, str]) -> str:
+    """The name of the one workload whose groups, or one of them, a selector selects by labels of its controller."""
+    return workload_among(selected) or (selected.get(POD_REVISION) or "").rpartition("-")[0]
 
 
 def _matched(budget: Object) -> Mapping[str, str]:

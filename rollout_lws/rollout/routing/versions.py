@@ -13,9 +13,11 @@ from datetime import datetime
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
+from rollout_lws.traffic.selectors import of_workload
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import standing_surge
+from rollout_lws.workload.revisions import target_revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,35 @@ def _is_merged(d: Draft) -> bool:
 
 
 def _by_workload(d: Draft, name: str, facts: Facts | None) -> VersionEndpoints:
+    selects = _labels_of(d, name, facts)
     if facts is None:
-        return VersionEndpoints(name, {d.labels.workload: name})
-    return VersionEndpoints(name, {d.labels.workload: name}, groups(facts), (*facts.leaders, *facts.pods))
+        return VersionEndpoints(name, selects)
+    return VersionEndpoints(name, selects, groups(facts), (*facts.leaders, *facts.pods))
+
+
+def _labels_of(d: Draft, name: str, facts: Facts | None) -> dict[str, str]:
+    """The labels that select the groups of a workload. Where its pods do not carry its name, and it was not made by a
+    release, their revision does.
+
+    {} while a promotion has such groups of two revisions: then all that the user's own selector selects get requests,
+    groups of the canary among them.
+    """
+    if facts is None or d.labels.workload is not None or d.keys.made in facts.workload.selector:
+        return of_workload(d.labels, name, d.keys)
+    if d.capacity.one_workload:
+        return {}
+    revisions = {each.revision for each in groups(facts) if not each.terminating}
+    renewing = isinstance(d.state, Promoting) or (isinstance(d.state, RollingBack) and d.state.promotion)
+    if renewing and len(revisions) > 1:
+        return {}
+    if facts is d.o.stable and d.stable_revision in revisions:
+        return {d.labels.revision: d.stable_revision}
+    return {d.labels.revision: min(revisions, default=target_revision(facts))}
 
 
 def _by_revision(d: Draft, revision: str, members: tuple[Group, ...]) -> VersionEndpoints:
     name, facts = d.name, d.o.stable
     known = (*facts.leaders, *facts.pods) if facts is not None else ()
     pods = tuple(pod for pod in known if pod.revision == revision)
-    return VersionEndpoints(
-        f"{name} at revision {revision}", {d.labels.workload: name, d.labels.revision: revision}, members, pods
-    )
+    of_name = {} if d.labels.workload is None else of_workload(d.labels, name, d.keys)
+    return VersionEndpoints(f"{name} at revision {revision}", {**of_name, d.labels.revision: revision}, members, pods)

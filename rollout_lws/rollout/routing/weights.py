@@ -69,6 +69,9 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
     """Stable groups go down in windows, so the canary carries at least its part of all groups that stay up."""
     if takes_over(d):
         return replace(split, weight=100)
+    if not stable_endpoints(d).selects:
+        # The canary's groups have their part of the requests by the stable version's Service.
+        return replace(split, weight=0)
     new = d.canary_ready
     allowed = resolved_unavailable(users_strategy(d.stable.workload, d.keys), d.replicas)
     batch_size = d.capacity.batch_size(allowed, new, d.replicas)

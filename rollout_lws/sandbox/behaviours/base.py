@@ -126,5 +126,12 @@ def has_condition(obj: Object, kind: str) -> bool:
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
+def condition_since(obj: Object, kind: str) -> float | None:
+    """The epoch second since when a condition is as it is; None without one, or without a time."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    moment = next((each.get("lastTransitionTime") for each in conditions if each["type"] == kind), None)
+    return datetime.fromisoformat(moment).timestamp() if moment else None
+
+
 def running_and_ready(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") == "Running" and has_condition(pod, "Ready")

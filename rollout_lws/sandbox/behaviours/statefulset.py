@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.released import RECORD_HASH
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.behaviours import statefulset_pods as pods
@@ -23,6 +24,7 @@ from rollout_lws.sandbox.behaviours.base import (
     Outcome,
     View,
     annotations_of,
+    condition_since,
     controlled_by,
     controller_of,
     key_of,
@@ -38,13 +40,30 @@ Variant: TypeAlias = Literal["legacy", "max_unavailable"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """``occupied`` are pod names that other owners' pods use; ``claims`` are the existing claims."""
+    """``occupied`` are pod names that other owners' pods use; ``claims`` are the existing claims; ``now`` is the epoch
+    second.
+    """
 
     stateful_set: Object
     pods: tuple[Object, ...]
     revisions: tuple[Object, ...]
     occupied: frozenset[str]
     claims: Mapping[str, Object]
+    now: float
+
+    def available(self, pod: Object | None) -> bool:
+        """Whether the pod has been ready for minReadySeconds, and does not terminate."""
+        return pod is not None and not terminating(pod) and self.counted(pod)
+
+    def counted(self, pod: Object) -> bool:
+        """The same, also while it terminates."""
+        until = self.available_at(pod)
+        return running_and_ready(pod) and (until is None or until <= self.now)
+
+    def available_at(self, pod: Object) -> float | None:
+        """When a ready pod will have been ready for minReadySeconds; None if it counts at once."""
+        least, since = float(self.stateful_set["spec"].get("minReadySeconds") or 0), condition_since(pod, "Ready")
+        return since + least if least and since is not None else None
 
 
 class StatefulSets:
@@ -64,8 +83,9 @@ class StatefulSets:
                 return ((change.object["metadata"]["namespace"], owner["name"]),)
         return ()
 
-    def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (it does not depend on time)
-        snapshot = observe(view, *key)
+    def decide(self, key: Key, view: View, now: float) -> Outcome:
+        namespace, name = key
+        snapshot = observe(view, namespace, name, now)
         return decide(snapshot, self.variant) if snapshot else NOTHING
 
     def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
@@ -78,7 +98,7 @@ class StatefulSets:
         return event(STATEFUL_SETS, stateful_set, now, f"Failed{verb}", note, reporter="statefulset", warning=True)
 
 
-def observe(view: View, namespace: str, name: str) -> Snapshot | None:
+def observe(view: View, namespace: str, name: str, now: float) -> Snapshot | None:
     stateful_set = view.get(STATEFUL_SETS, namespace, name)
     if stateful_set is None or terminating(stateful_set):
         return None
@@ -97,6 +117,7 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
         tuple(item for item in view.owned(uid, CONTROLLER_REVISIONS) if controlled_by(item, uid)),
         frozenset(item for item in names if item not in own and view.get(PODS, namespace, item) is not None),
         claims,
+        now,
     )
 
 
@@ -115,15 +136,22 @@ def decide(seen: Snapshot, variant: Variant = "legacy") -> Outcome:
         else:
             condemned.append(pod)
     settled = _fill(seen, slots, condemned, current, update, writes)
-    if settled and (spec.get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
-        writes += [_delete(pod, "of an old version") for pod in _outdated(spec, slots, update, variant)]
+    if settled and _rolls(spec):
+        writes += [_delete(pod, "of an old version") for pod in _outdated(seen, slots, update, variant)]
     status = _status(seen, current, update)
     if status != stateful_set.get("status"):
         namespace, name = key_of(stateful_set)
         version = stateful_set["metadata"].get("resourceVersion")
         writes.append(Patch(STATEFUL_SETS, namespace, name, {"status": status}, "pods changed", version, "status"))
     writes += _forgotten(seen, current, update)
-    return Outcome(tuple(writes))
+    ready = (pod for pod in seen.pods if running_and_ready(pod) and not terminating(pod))
+    moments = [at for pod in ready if (at := seen.available_at(pod)) is not None and at > seen.now]
+    return Outcome(tuple(writes), min(moments, default=None))
+
+
+def _rolls(spec: Mapping[str, Any]) -> bool:
+    """Whether pods are renewed by the controller. Otherwise currentRevision never follows."""
+    return bool((spec.get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 
 def _ordinals(spec: Mapping[str, Any]) -> range:
@@ -140,7 +168,7 @@ def _update_revision(seen: Snapshot, writes: list[Write]) -> Object:
         name = f"{stateful_set['metadata']['name']}-{short_hash(data)}"
         labels = {
             **(stateful_set["spec"]["template"].get("metadata", {}).get("labels") or {}),
-            pods.REVISION_HASH: name.rsplit("-", 1)[-1],
+            RECORD_HASH: name.rsplit("-", 1)[-1],
         }
         number = next_number(seen.revisions)
         equal = controller_revision(stateful_set, STATEFUL_SETS, name, labels, data, number)
@@ -165,15 +193,19 @@ def _fill(
     """Create missing pods and delete surplus ones; False if OrderedReady has to wait for one of them first."""
     spec = seen.stateful_set["spec"]
     ordered = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
-    partition = _partition(spec)
+    held = _ordinals(spec).start + _partition(spec)
     for ordinal, pod in slots.items():
         if pod is None:
-            writes += _made(seen, current if ordinal < partition else update, ordinal)
+            writes += _made(seen, current if ordinal < held else update, ordinal)
         elif (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded") and not terminating(pod):
             writes.append(_delete(pod, "it has ended"))
-        if ordered and (pod is None or terminating(pod) or not running_and_ready(pod)):
+        if ordered and not seen.available(pod):
             return False
+    broken = next((pod for pod in condemned if not seen.available(pod)), None)
     for pod in reversed(condemned):
+        if ordered and not seen.available(pod) and pod is not broken:
+            # It waits for all before it, even for one that never gets ready.
+            return False
         if not terminating(pod):
             writes += _claims_given_to(pod, seen)
             writes.append(_delete(pod, "beyond the wanted replicas"))
@@ -222,14 +254,9 @@ def _partition(spec: Mapping[str, Any]) -> int:
     return int(((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition", 0))
 
 
-def _healthy(pod: Object | None) -> bool:
-    return pod is not None and running_and_ready(pod) and not terminating(pod)
-
-
-def _outdated(
-    spec: Mapping[str, Any], slots: Mapping[int, Object | None], update: Object, variant: Variant
-) -> list[Object]:
+def _outdated(seen: Snapshot, slots: Mapping[int, Object | None], update: Object, variant: Variant) -> list[Object]:
     """Pods to delete now so that they are recreated at the update revision."""
+    spec = seen.stateful_set["spec"]
     start = _ordinals(spec).start
     targets = [pod for ordinal, pod in slots.items() if ordinal - start >= _partition(spec)][::-1]
     wanted = update["metadata"]["name"]
@@ -237,14 +264,14 @@ def _outdated(
         for pod in targets:
             if pod is not None and pods.revision_of(pod) != wanted and not terminating(pod):
                 return [pod]
-            if not _healthy(pod):
+            if not seen.available(pod):
                 return []
         return []
     stale = [pod for pod in targets if pod is not None and pods.revision_of(pod) != wanted and not terminating(pod)]
-    broken = [pod for pod in stale if not _healthy(pod)]
-    unavailable = sum(not _healthy(pod) for pod in slots.values())
+    broken = [pod for pod in stale if not seen.available(pod)]
+    unavailable = sum(not seen.available(pod) for pod in slots.values())
     budget = max(0, _max_unavailable(spec) - unavailable)
-    return [*broken, *[pod for pod in stale if _healthy(pod)][:budget]]
+    return [*broken, *[pod for pod in stale if seen.available(pod)][:budget]]
 
 
 def _max_unavailable(spec: Mapping[str, Any]) -> int:
@@ -255,19 +282,19 @@ def _max_unavailable(spec: Mapping[str, Any]) -> int:
 
 
 def _status(seen: Snapshot, current: Object, update: Object) -> dict[str, Any]:
-    metadata = seen.stateful_set["metadata"]
-    replicas = int(seen.stateful_set["spec"].get("replicas", 1))
+    metadata, spec = seen.stateful_set["metadata"], seen.stateful_set["spec"]
+    replicas = int(spec.get("replicas", 1))
     alive = [pod for pod in seen.pods if not terminating(pod)]
     ready = sum(running_and_ready(pod) for pod in seen.pods)
     current_name, update_name = current["metadata"]["name"], update["metadata"]["name"]
     updated = sum(pods.revision_of(pod) == update_name for pod in alive)
-    if updated == ready == len(seen.pods) == replicas:
+    if _rolls(spec) and updated == ready == len(seen.pods) == replicas:
         current_name = update_name
     return {
         "observedGeneration": metadata["generation"],
         "replicas": len(seen.pods),
         "readyReplicas": ready,
-        "availableReplicas": ready,
+        "availableReplicas": sum(map(seen.counted, seen.pods)),
         "currentReplicas": sum(pods.revision_of(pod) == current_name for pod in alive),
         "updatedReplicas": updated,
         "currentRevision": current_name,

@@ -6,12 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rollout_lws.objects.released import POD_INDEX, POD_NAME, POD_REVISION
 from rollout_lws.objects.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.behaviours.base import Object, labels_of, owner_reference
-
-POD_NAME = "statefulset.kubernetes.io/pod-name"
-POD_INDEX = "apps.kubernetes.io/pod-index"
-REVISION_HASH = "controller-revision-hash"
 
 _ORDINAL = re.compile(r".*-([0-9]+)")
 
@@ -24,7 +21,7 @@ def ordinal_of(pod: Object) -> int:
 
 def revision_of(pod: Object) -> str:
     """The name of the pod's ControllerRevision."""
-    return labels_of(pod).get(REVISION_HASH, "")
+    return labels_of(pod).get(POD_REVISION, "")
 
 
 def pod(stateful_set: Object, revision: Object, ordinal: int) -> dict[str, Any]:
@@ -35,7 +32,7 @@ def pod(stateful_set: Object, revision: Object, ordinal: int) -> dict[str, Any]:
     name = f"{metadata['name']}-{ordinal}"
     labels = {
         **(given.get("labels") or {}),
-        REVISION_HASH: revision["metadata"]["name"],
+        POD_REVISION: revision["metadata"]["name"],
         POD_NAME: name,
         POD_INDEX: str(ordinal),
     }

@@ -6,21 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_PREFIX,
-    LWS_REVISION,
-    PODS,
-    STATEFUL_SETS,
-)
+from rollout_lws.objects.meta import selects
+from rollout_lws.objects.released import RELEASED, labels_among
+from rollout_lws.objects.resources import LWS_PREFIX, LWS_REVISION, PODS, STATEFUL_SETS, Resource
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, running_and_ready, terminating
 from rollout_lws.sandbox.store import Event, Store
 
-#: Why a group ended. ``scaled down``: its LWS has fewer replicas; ``surge dropped``: it was only ever a surge replica;
-#: ``workload deleted``: its LWS is deleted; ``renewed``: LWS updated it to the new version; ``crashed``: a container
-#: ended on its own; ``deleted``: a client deleted one of its pods.
+#: Why a group ended. ``scaled down``: its workload has fewer replicas; ``surge dropped``: it was only ever a surge
+#: replica; ``workload deleted``: its workload is deleted; ``renewed``: its controller updated it to the new version;
+#: ``crashed``: a container ended on its own; ``deleted``: a client deleted one of its pods.
 Cause: TypeAlias = Literal["scaled down", "surge dropped", "workload deleted", "renewed", "crashed", "deleted"]
 
 _Group: TypeAlias = tuple[str, str, str]
@@ -28,7 +22,9 @@ _Group: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """For a pod without an LWS ``lws`` is its own name and ``group`` is empty; ``size`` is the size of its group."""
+    """``lws`` is the name of its workload; for a pod without one its own, and ``group`` is empty. ``size`` is the size
+    of its group.
+    """
 
     uid: str
     namespace: str
@@ -108,8 +104,9 @@ class Fleet:
 
     def take(self, event: Event, now: float) -> list[tuple[Pod, Cause]]:
         """Process one change; returns the pods of a group that is no longer whole, each with the cause."""
-        if event.resource == LEADER_WORKER_SETS:
-            self._count(event.object)
+        if event.resource in RELEASED:
+            if is_released(event.resource, event.object):
+                self._count(event.object)
             return []
         if event.resource != PODS:
             return []
@@ -161,27 +158,51 @@ class Fleet:
         metadata = lws["metadata"]
         for (namespace, name, group), state in self._groups.items():
             if (namespace, name) == (metadata["namespace"], metadata["name"]) and group:
-                state.regular = state.regular or int(group) < int(lws["spec"]["replicas"])
+                state.regular = state.regular or int(group) < _end(lws)
+
+    def _workload(self, pod: Pod) -> Object | None:
+        found = ((kind, self._store.get(kind, pod.namespace, pod.lws)) for kind in RELEASED)
+        return next((each for kind, each in found if each is not None and is_released(kind, each)), None)
 
     def _is_regular(self, pod: Pod) -> bool:
-        lws = self._store.get(LEADER_WORKER_SETS, pod.namespace, pod.lws) if pod.group else None
-        return lws is None or int(pod.group) < int(lws["spec"]["replicas"])
+        lws = self._workload(pod) if pod.group else None
+        return lws is None or int(pod.group) < _end(lws)
 
     def _cause(self, pod: Pod, state: _State) -> Cause:
         """Why a pod of a group is being deleted."""
         if not pod.group:
             return "deleted"
-        lws = self._store.get(LEADER_WORKER_SETS, pod.namespace, pod.lws)
+        lws = self._workload(pod)
         if lws is None or terminating(lws):
             return "workload deleted"
-        if int(pod.group) >= int(lws["spec"]["replicas"]):
+        if int(pod.group) >= _end(lws):
             return "scaled down" if state.regular else "surge dropped"
         leaders = self._store.get(STATEFUL_SETS, pod.namespace, pod.lws)
-        if leaders is not None and labels_of(leaders).get(LWS_REVISION) != pod.revision:
+        if leaders is not None and _newest(leaders) != pod.revision:
             rolling: dict[str, Any] = leaders["spec"]["updateStrategy"].get("rollingUpdate") or {}
-            if int(rolling.get("partition") or 0) <= int(pod.group):
+            if int(rolling.get("partition") or 0) <= int(pod.group) - _start(leaders):
                 return "renewed"
         return "deleted"
+
+
+def is_released(resource: Resource, obj: Object) -> bool:
+    """Whether the object is a workload that a Rollout can release, and not one that such a workload has made."""
+    return selects(RELEASED[resource].workloads, labels_of(obj))
+
+
+def _start(workload: Object) -> int:
+    return int((workload["spec"].get("ordinals") or {}).get("start", 0))
+
+
+def _end(workload: Object) -> int:
+    """The index after that of the last group."""
+    return _start(workload) + int(workload["spec"]["replicas"])
+
+
+def _newest(leaders: Object) -> str:
+    """The newest revision of the StatefulSet that makes a workload's leaders."""
+    own = labels_of(leaders).get(LWS_REVISION)
+    return str(own or (leaders.get("status") or {}).get("updateRevision") or "")
 
 
 def _crashed(before: Pod, after: Pod) -> bool:
@@ -191,15 +212,16 @@ def _crashed(before: Pod, after: Pod) -> bool:
 
 def _pod(obj: Object) -> Pod:
     metadata, labels, status = obj["metadata"], labels_of(obj), obj.get("status") or {}
+    names = labels_among(labels)
     containers = status.get("containerStatuses") or ()
     waiting = any("running" not in (container.get("state") or {"running": {}}) for container in containers)
     return Pod(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        lws=labels.get(LWS_NAME, metadata["name"]),
-        group=labels.get(LWS_GROUP_INDEX, ""),
-        revision=labels.get(LWS_REVISION, ""),
+        lws=names.workload_of(labels) if names is not None else metadata["name"],
+        group=labels.get(names.index, "") if names is not None else "",
+        revision=labels.get(names.revision, "") if names is not None else "",
         size=int(annotations_of(obj).get(f"{LWS_PREFIX}size", "1")),
         ready=running_and_ready(obj),
         running=status.get("phase") == "Running" and not waiting,

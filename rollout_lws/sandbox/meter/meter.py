@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.released import RELEASED
+from rollout_lws.objects.resources import Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.index import key_of
 from rollout_lws.sandbox.meter.client import Client
@@ -50,7 +51,7 @@ class TrafficMeter:
     def start(self) -> None:
         """Start with the stored objects, known to all data planes, and follow later changes."""
         now = self._server.clock()
-        for resource in (LEADER_WORKER_SETS, *KINDS):
+        for resource in (*RELEASED, *KINDS):
             for obj in self._server.store.list(resource):
                 self._fleet.take(Event("ADDED", resource, obj, None, 0), now)
                 for key, known in views(resource, obj) if resource in KINDS else ():
@@ -129,7 +130,7 @@ class TrafficMeter:
                 flow.pass_time(self._server.clock())
 
     def _take(self, event: Event) -> None:
-        if event.resource not in KINDS and event.resource != LEADER_WORKER_SETS:
+        if event.resource not in KINDS and event.resource not in RELEASED:
             return
         self._pass_time()
         now = self._server.clock()

@@ -288,7 +288,7 @@ async def test_a_controller_gets_a_moment_for_what_it_has_to_do(world: World) ->
 
 
 def test_every_reason_for_which_a_rollout_is_stalled_has_its_place() -> None:
-    from rollout_lws.cli.doctor.case import PLACE
+    from rollout_lws.cli.doctor.complaint import PLACE
 
     going = list(Reason)[: list(Reason).index(Reason.ABORTED)]
     assert set(Reason) - set(PLACE) == set(going)

@@ -86,7 +86,7 @@ def test_a_release_that_waits_for_a_person() -> None:
     assert (
         "\n".join(release(shown(**PAUSED), NOW))
         == """\
-llama  LeaderWorkerSet/llama  ns prod   release 7f3c  LWS generation 41
+llama  LeaderWorkerSet/llama  ns prod   release 7f3c  workload generation 41
 Status   AwaitingApproval step 2/5 for 14m (holding 8 GPU)
 Message  step 2 of 5 waits for approval
 Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)   by argocd, 32m ago

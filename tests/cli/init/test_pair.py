@@ -214,7 +214,7 @@ def test_workloads_of_another_controller_are_not_written(given: tuple[str, str])
 def test_what_releases_write_is_asked_for_of_pairs_alone() -> None:
     result = CliRunner().invoke(program, ("init", "chat", "--touch", "RouteOnly", "-f", "-"), input=joined(*GIVEN))
     assert result.exit_code == 2
-    assert "--touch is of a pair: name its other workload with --counterpart lws/NAME" in result.output
+    assert "--touch is of a pair: name its other workload with --counterpart NAME" in result.output
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 8, 9, 40])

@@ -16,6 +16,7 @@ from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.init.render import documents
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.store import Object
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from tests.cli.plan.snapshots import plan_of, snapshot
 from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, set_weights, share
 from tests.scenarios.paired_shift import ShiftJudge
@@ -75,7 +76,7 @@ SOME = [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.long)
 @pytest.mark.parametrize(("strategy", "replicas", "by"), SOME, ids=str)
 async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by: Provider | None) -> None:
     async with running(replicas, by) as world:
-        made = propose(snapshot(world), NAME, STRATEGIES[strategy])
+        made = propose(snapshot(world), LeaderWorkerSet, NAME, STRATEGIES[strategy])
         assert made.routing.routes is (by is not None)
         found = applied(world, made)
         assert [each["kind"] for each in found] == (["Rollout"] if by else ["Service", "Rollout"])
@@ -113,7 +114,7 @@ async def test_a_pair_as_it_is_printed_can_be_released(touch: str, active: str) 
         set_weights(world, {name: 100 if active in ("", name) else 0 for name in (BLUE, GREEN)})
         await all_ready(world, BLUE, GREEN)
         await world.rest()
-        made = propose_pair(snapshot(world), BLUE, GREEN, touch=touch)
+        made = propose_pair(snapshot(world), LeaderWorkerSet, BLUE, GREEN, touch=touch)
         first, other = (GREEN, BLUE) if active == GREEN else (BLUE, GREEN)
         # The groups of the other side go, unless its owner scales it.
         assert made.active_side == (first if not touch or not active else "")
@@ -144,7 +145,7 @@ async def test_a_pair_that_shifts_as_it_is_printed_can_be_released(replicas: int
         create_sides(world, replicas=replicas, beside=0)
         await all_ready(world, BLUE)
         await world.rest()
-        (found,) = applied(world, propose_pair(snapshot(world), BLUE, GREEN, shift=True))
+        (found,) = applied(world, propose_pair(snapshot(world), LeaderWorkerSet, BLUE, GREEN, shift=True))
         assert problems(Rollout.model_validate(found).spec) == ()
         world.start_controller()
         await world.until_state("Healthy")

@@ -66,7 +66,7 @@ def test_what_is_written_of_a_shift_has_nothing_that_lint_finds() -> None:
             ("--counterpart", "chat-green", "--shift", "--touch", "RouteOnly"),
             "--shift scales both workloads, and with --touch RouteOnly none is scaled: leave out one",
         ),
-        (("--shift",), "--shift is of a pair: name its other workload with --counterpart lws/NAME"),
+        (("--shift",), "--shift is of a pair: name its other workload with --counterpart NAME"),
     ],
 )
 def test_a_shift_is_of_a_pair_that_its_releases_scale(words: tuple[str, ...], told: str) -> None:

@@ -40,6 +40,7 @@ from tests.cli.lint.manifests import (
     places,
     unnumbered,
 )
+from tests.cli.lint.stateful import STATEFUL_SET, STS_ROLLOUT, STS_SERVICE
 from tests.cli.lint.swapping import BUDGET, BY_NAME, MONITOR, PLAIN_SWAP, POLICY, SWAP, WHOLE_SWAP
 from tests.docs.pages import ROOT
 
@@ -311,7 +312,7 @@ CASES: dict[str, tuple[str, str, str]] = {
             "  workloadRef:\n    apiVersion: leaderworkerset.x-k8s.io/v1",
             "  »workloadRef:\n    apiVersion: workload.kubernetes.io/v1alpha1",
         ),
-        "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released",
+        "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet or apps/v1 StatefulSet can be released",
     ),
     "a long name of a Rollout": (
         "LWS203",
@@ -886,7 +887,8 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a Service by name that a swap does not name": (
         "LWS217",
         joined(*WHOLE_SWAP, edited(BY_NAME, "name: chat-api", "name: batch").replace("  selector", "  »selector")),
-        "Service batch selects groups of chat only, by leaderworkerset.sigs.k8s.io/name, and chat and chat-canary serve"
+        "Service batch selects groups of chat only, by labels that the LeaderWorkerSet gives them, and chat and"
+        " chat-canary serve"
         " in turn: select them by labels of the template",
     ),
     "a Service by name of a swap without a route": (
@@ -897,7 +899,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a budget by name of a swap": (
         "LWS217",
         joined(*WHOLE_SWAP, BUDGET.replace("  selector", "  »selector")),
-        "PodDisruptionBudget chat selects groups of chat only, by leaderworkerset.sigs.k8s.io/name",
+        "PodDisruptionBudget chat selects groups of chat only, by labels that the LeaderWorkerSet gives them",
     ),
     "a policy by name of a swap": (
         "LWS333",
@@ -909,6 +911,21 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS333",
         joined(*WHOLE_SWAP, MONITOR.replace("  selector", "  »selector")),
         "PodMonitor chat scrapes groups of chat alone",
+    ),
+    "pods that start one after the other": (
+        "LWS334",
+        joined(
+            STS_ROLLOUT,
+            edited(STATEFUL_SET, "podManagementPolicy: Parallel", "»podManagementPolicy: OrderedReady"),
+            STS_SERVICE,
+            ROUTE,
+        ),
+        "the groups of a release load one after the other, each when the one before is ready",
+    ),
+    "a pod's name in a template": (
+        "LWS335",
+        joined(STS_ROLLOUT, edited(STATEFUL_SET, "[serve]", "[»chat-0.chat-pods]"), STS_SERVICE, ROUTE),
+        "have each tell its own name, by a variable from metadata.name (fieldRef)",
     ),
     "volumes of a workload that a swap scales to 0": (
         "LWS320",

@@ -31,6 +31,7 @@ from tests.cli.lint.manifests import (
     joined,
     report,
 )
+from tests.cli.lint.stateful import WHOLE_STS
 
 
 def errors(rollout: dict[str, Any]) -> list[str]:
@@ -82,7 +83,9 @@ def _companion(counterpart: str | None, canary: Any = MappingProxyType({}), **me
 
 #: A Rollout that breaks each rule of our own definitions, by the rule's message.
 _RULED: dict[str, dict[str, Any]] = {
-    "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released": by_server.rollout(ref={"apiVersion": "x/v1"}),
+    "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet and apps/v1 StatefulSet can be released": by_server.rollout(
+        ref={"apiVersion": "x/v1"}
+    ),
     "exactly one of canary and blueGreen must be set": by_server.rollout({}),
     "replicas must be more than 0": by_server.rollout(by_server.step(replicas="0%")),
     "approvalTimeoutSeconds needs a pause without duration": by_server.rollout(
@@ -156,6 +159,7 @@ _WORLDS = {
         POOLS,
     ),
     "a pair": joined(*WHOLE_SCALED_PAIR, HPA_OF_ROLLOUT),
+    "a StatefulSet": joined(*WHOLE_STS, HPA.replace("LeaderWorkerSet", "StatefulSet")),
     "all written out": joined(
         *(edited(each, "  name: chat\nspec", f"  name: chat\n{rich.METADATA}spec") for each in (ROLLOUT, ROUTE)),
         edited(SERVICE, "  name: chat-api\n", f"  name: chat-api\n{rich.METADATA}"),

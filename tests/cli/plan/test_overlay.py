@@ -10,6 +10,7 @@ from rollout_lws.cli.plan.overlay import overlaid
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, SERVICES
 from rollout_lws.observe.assume import running
 from rollout_lws.observe.snapshot import Snapshot
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
 
 KEYS = keys()
@@ -59,8 +60,8 @@ def test_other_namespaces_and_kinds_are_left_aside() -> None:
 
 
 def test_an_lws_that_is_only_in_a_file_runs_as_it_says() -> None:
-    found = running(overlaid(Snapshot(KEYS, {}), [manifests.workload()], "default"), "llama")
+    found = running(overlaid(Snapshot(KEYS, {}), [manifests.workload()], "default"), LeaderWorkerSet, "llama")
     assert len(found.plain(PODS)) == 4
     assert all(pod.metadata.labels["role"] == "leader" for pod in found.leaders("llama"))
-    assert running(found, "llama") is found
+    assert running(found, LeaderWorkerSet, "llama") is found
     assert found.plain(SERVICES) == ()

@@ -26,7 +26,6 @@ from tests.cli.plan.snapshots import plan_of, seen, services_of
 from tests.cli.plan.test_pair_scaled import ANSWERS, MATCHES, PairGauge, at, ended, told, version_of
 from tests.cli.plan.test_pair_scaled import Case as Steps
 from tests.cli.plan.test_releases import LEADER_LONGER, SETTLES, WORKERS, Accelerated, Meter, written
-from tests.scenarios.gauge import LEADERS
 from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, rollout, share
 from tests.scenarios.world import KEYS, NAMESPACE, ROLLOUTS, World
 
@@ -128,7 +127,7 @@ class Loads:
         world.server.store.subscribe(self._see)
 
     def _leaders(self) -> list[dict[str, Any]]:
-        return self._world.server.list(PODS, NAMESPACE, label_selector=LEADERS)
+        return [pod for pod in self._world.server.list(PODS, NAMESPACE) if self._world.kind.leads(pod)]
 
     def _see(self, event: Event) -> None:
         if event.resource != PODS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -22,7 +22,8 @@ from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
 from tests.cli.plan.snapshots import plan_of, seen, services_of
 from tests.scenarios.containers import Containers
-from tests.scenarios.gauge import LEADERS, Gauge
+from tests.scenarios.gauge import Gauge
+from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets, nested
 from tests.scenarios.routed import (
     BY_INGRESS,
     BY_POOLS,
@@ -60,7 +61,7 @@ class Accelerated(Containers):
 
 @dataclass(frozen=True)
 class Case:
-    """A plan of ``style`` for an LWS of ``replicas`` groups; steps are groups and traffic."""
+    """A plan of ``style`` for a workload of ``replicas`` groups; steps are groups and traffic."""
 
     style: str
     steps: tuple[tuple[int | str, str | None], ...]
@@ -71,11 +72,13 @@ class Case:
     named: bool = False
     """Whether the Service selects by the name of the LWS."""
     words: Mapping[str, Any] = field(default_factory=dict)
+    kind: LeaderWorkerSets = LWS
 
     def __str__(self) -> str:
         steps = ",".join(f"{groups}@{traffic}" if traffic else f"{groups}" for groups, traffic in self.steps)
         by = "Service by name" if self.named else self.by
-        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{by}-{steps}"
+        kind = f"{self.kind}-" if self.kind is not LWS else ""
+        return f"{kind}{self.style}-R{self.replicas}-U{self.unavailable}-{by}-{steps}"
 
     @property
     def strategy(self) -> dict[str, Any]:
@@ -106,10 +109,17 @@ CASES = [
     Case("BlueGreen", ((1, "20%"),), replicas=3, by=BY_INGRESS),
     Case("BlueGreen", ((2, None),), by=None),
 ]
+#: Of StatefulSets, which have no surge groups.
+STATEFUL = [
+    replace(case, kind=kind)
+    for kind in (STATEFUL_SET, ORDERED)
+    for case in CASES
+    if case.style != "Surge" and not case.named and (kind is STATEFUL_SET or case.unavailable == 1)
+]
 #: One of each style in the default run, with and without a route, all of them in the longer one.
 SOME = [
     case if at in (0, 8, 10, 17, 18) else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)
-]
+] + [case if at % 5 == 0 else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(STATEFUL)]
 
 
 class Meter:
@@ -127,10 +137,10 @@ class Meter:
 
     def _look(self) -> dict[str, int]:
         held: dict[str, int] = defaultdict(int)
-        for pod in self._world.server.list(PODS, NAMESPACE, label_selector=LEADERS):
+        for pod in filter(self._world.kind.leads, self._world.server.list(PODS, NAMESPACE)):
             if "deletionTimestamp" not in pod["metadata"]:
                 for name, amount in pod["spec"]["containers"][0]["resources"]["limits"].items():
-                    held[name] += int(amount) * SIZE
+                    held[name] += int(amount) * size_of(self._world.kind)
         for name, amount in held.items():
             self.most[name] = max(self.most.get(name, 0), amount)
         return dict(held)
@@ -147,22 +157,30 @@ def written(writes: Iterable[Write]) -> set[tuple[Resource, str, str]]:
     return found
 
 
-def new_version(tag: str = "v2") -> dict[str, Any]:
-    """The manifest of the LWS with the new version."""
+def size_of(kind: LeaderWorkerSets) -> int:
+    """Pods of a group."""
+    return min(SIZE, kind.largest)
+
+
+def new_version(tag: str = "v2", kind: LeaderWorkerSets = LWS) -> dict[str, Any]:
+    """The manifest of the workload with the new version."""
     template = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": Accelerated().of(tag)}}
+    spec = kind.spec(template, 1, size_of(kind))
     return {
-        "apiVersion": World.LWS.api_version,
-        "kind": World.LWS.kind,
+        "apiVersion": kind.resource.api_version,
+        "kind": kind.resource.kind,
         "metadata": {"name": NAME},
-        "spec": {"leaderWorkerTemplate": {"size": SIZE, "workerTemplate": template}},
+        "spec": {member: value for member, value in spec.items() if member != "replicas"},
     }
 
 
 @asynccontextmanager
 async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
     """A world at rest, and what is said of the release of its next version."""
-    world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
-    world.containers = Accelerated()
+    single = size_of(case.kind) == 1
+    timing = Timing(ready_after=LOAD) if single else Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)
+    world = World(Options(timing=timing))
+    world.kind, world.containers = case.kind, Accelerated()
     try:
         if case.by:
             create_provider(world, case.by)
@@ -171,13 +189,13 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
             if case.named:
                 world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_NAME: NAME}}})
         if case.scaled:
-            create_autoscaler(world)
+            create_autoscaler(world, of=case.kind.resource)
         steps = [{"replicas": groups} | ({"traffic": traffic} if traffic else {}) for groups, traffic in case.steps]
-        await at_rest(world, *steps, replicas=case.replicas, size=SIZE, **case.strategy)
+        await at_rest(world, *steps, replicas=case.replicas, size=size_of(case.kind), **case.strategy)
         strategy = {"maxUnavailable": case.unavailable} | ({"maxSurge": 1} if case.unavailable == 0 else {})
-        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": strategy}})
+        world.patch_lws(nested(case.kind.strategy, strategy))
         await world.rest()
-        yield world, make(seen(world, new_version()), seen(world), services=services_of(world))
+        yield world, make(seen(world, new_version(kind=case.kind)), seen(world), services=services_of(world))
     finally:
         world.close()
 
@@ -223,6 +241,8 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert meter.now == plan.now
         # While somebody thinks about an approval, routers hear of the first groups.
         most = plan.forecast.seconds + SETTLES * len(plan.forecast.approvals) + BESIDES
+        # Pods that are made one after the other end one after the other, too.
+        most += BESIDES if case.kind is ORDERED else 0
         assert plan.forecast.seconds <= gauge.seconds <= most
         gauge.stop()
         await world.rest()

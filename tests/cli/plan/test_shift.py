@@ -32,10 +32,12 @@ from tests.cli.plan.test_releases import (
     Meter,
     most_until,
     new_version,
+    size_of,
     written,
 )
 from tests.scenarios import routed
 from tests.scenarios.gauge import Gauge
+from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets
 from tests.scenarios.paired_shift import ShiftJudge
 from tests.scenarios.routed import SERVICE, routed_at_rest, share
 from tests.scenarios.stories import CANARY
@@ -51,9 +53,11 @@ class Case:
 
     plan: Plan
     back: bool = False
+    kind: LeaderWorkerSets = LWS
 
     def __str__(self) -> str:
-        return f"{self.plan}{' back' if self.back else ''}"
+        kind = f"{self.kind}: " if self.kind is not LWS else ""
+        return f"{kind}{self.plan}{' back' if self.back else ''}"
 
     @property
     def roles(self) -> tuple[str, str]:
@@ -73,14 +77,22 @@ class Case:
 
 #: With minReadySeconds old groups go while an approval is thought about, for which a plan has no time: of versions with
 #: other accelerators, fewer stand together than it says.
-CASES = [Case(each, back) for each in PLANS for back in (False, True) if not (back and each.more)]
+CASES = [
+    Case(each, back, kind)
+    for kind in (LWS, STATEFUL_SET, ORDERED)
+    for each in PLANS
+    for back in (False, True)
+    if not (back and each.more)
+]
 
 
 @asynccontextmanager
 async def shifts(case: Case) -> AsyncIterator[World]:
     """A workload at v1, at rest, or one that a release has made and that serves at v2."""
-    world = World(Options(nodes=16, timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
-    world.containers = Accelerated()
+    single = size_of(case.kind) == 1
+    timing = Timing(ready_after=LOAD) if single else Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)
+    world = World(Options(nodes=16, timing=timing))
+    world.kind, world.containers = case.kind, Accelerated()
     plan = case.plan
     words = dict(plan.words)
     routing = words.pop("routing")
@@ -116,7 +128,7 @@ def assert_took(case: Case, plan: Planned, seconds: float, since: int, until: in
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_a_release_is_what_its_plan_says(case: Case) -> None:
     async with shifts(case) as world:
-        plan = make(seen(world, new_version(case.tag)), seen(world), services=services_of(world))
+        plan = make(seen(world, new_version(case.tag, case.kind)), seen(world), services=services_of(world))
         found, count, (before, after) = plan.forecast, case.plan.replicas, case.roles
         assert plan.refusals == ()
         assert found is not None and plan.sides is not None

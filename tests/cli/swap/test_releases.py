@@ -53,7 +53,7 @@ def line(world: World, beginning: str) -> str:
 async def test_at_rest_away_from_home_the_one_that_serves_is_active_and_the_other_one_is_parked(world: World) -> None:
     await begun(world, away=True)
     assert title(world) == "llama  LeaderWorkerSet/llama-canary (active) and LeaderWorkerSet/llama (inactive)"
-    assert f"LWS generation {lws(world, NAME)['metadata']['generation']}" in picture(world)[0]
+    assert f"workload generation {lws(world, NAME)['metadata']['generation']}" in picture(world)[0]
     assert line(world, "Users") == "Users    all requests go to llama-canary"
     assert line(world, "Groups") == "Groups   llama-canary 4/4 ready   llama parked   spec.replicas 4"
     assert row(world, CANARY)[1:5] == ["active", world.status["stable"]["revision"], "4/4", "100%"]

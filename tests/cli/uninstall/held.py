@@ -1,4 +1,4 @@
-"""LeaderWorkerSets and Rollouts as a controller leaves them, put on a server where none runs."""
+"""Workloads and Rollouts as a controller leaves them, put on a server where none runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import msgspec
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.releases import version_hash
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+from rollout_lws.cli.releases import typed, version_hash
+from rollout_lws.cli.uninstall.detach_plan import Place, place_of
+from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+from rollout_lws.targets.table import released_type
+from rollout_lws.targets.target import Target
 from rollout_lws.workload.hold import HOLD
 
 Object = dict[str, Any]
@@ -48,6 +51,52 @@ def lws(
         made["metadata"]["labels"] = {**(made["metadata"].get("labels") or {}), KEYS.side: side}
     made["spec"]["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": held}
     return made
+
+
+def stateful_set(
+    name: str = "llama",
+    *,
+    image: str = "vllm:v1",
+    by: str = "",
+    users: Object | None = None,
+    labels: Object | None = None,
+    **marks: str,
+) -> Object:
+    """Held for the Rollout with UID ``by``, the strategy having been ``users``; ``marks`` are annotations of ours by
+    the names of Keys.
+    """
+    annotations = {getattr(KEYS, mark): text for mark, text in marks.items()}
+    update = users or {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}}
+    if by:
+        written: Object = {"partition": HOLD}
+        original: Object = {"partition": (update.get("rollingUpdate") or {}).get("partition", 0)}
+        if update["type"] == "OnDelete":
+            written, original = written | {"type": "RollingUpdate"}, original | {"type": "OnDelete"}
+        mark = {"by": by, "original": original, "written": written}
+        annotations[KEYS.original] = msgspec.json.encode(mark).decode()
+        parameters = {**(update.get("rollingUpdate") or {}), "partition": HOLD}
+        update = {"type": "RollingUpdate", "rollingUpdate": parameters}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "annotations": annotations,
+            "labels": labels or {},
+        },
+        "spec": {
+            "replicas": 4,
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": "llama"}},
+            "template": {
+                "metadata": {"labels": {"app": "llama"}},
+                "spec": {"containers": [{"name": "vllm", "image": image}]},
+            },
+            "updateStrategy": update,
+        },
+    }
 
 
 #: Our hash of the version that runs, and of one that waits.
@@ -99,5 +148,7 @@ def leader_set(revision: str, name: str = "llama") -> Object:
     }
 
 
-PLACE = (manifests.NAMESPACE, "llama")
-KIND = LEADER_WORKER_SETS
+def by_place(*workloads: Object) -> dict[Place, Target]:
+    """Workloads as the command reads them."""
+    known = [typed(each, released_type(each)) for each in workloads]
+    return {place_of(each): each for each in known}

@@ -1,4 +1,4 @@
-"""What is foretold of each LeaderWorkerSet: which version would roll, in how many groups, and why."""
+"""What is foretold of each workload: which version would roll, in how many groups, and why."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.releases import typed
-from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, detachments, restoring_patch
+from rollout_lws.cli.uninstall.detach_plan import Detachment, detachments
+from rollout_lws.cli.uninstall.opening import Roll, restoring_patch
 from rollout_lws.cli.uninstall.plan import keeping, rolling
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
-from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
+from tests.cli.uninstall.held import GROUP, KEYS, NEW, RUNS, WAITS, by_place, lws, rollout
 
 Object = dict[str, Any]
 HELD = lws(by="uid-llama")
@@ -31,7 +32,8 @@ BACK, FINISHED = "goes back to revision rev-1 first", "its promotion is finished
 def foretold(
     workload: Object | None, *rollouts: Object, wanted: str = "", running: Sequence[str] = ()
 ) -> tuple[Detachment, ...]:
-    return detachments(GROUP, rollouts, {PLACE: workload} if workload else {}, lambda _: (wanted, running))
+    known = by_place(workload) if workload else {}
+    return detachments(GROUP, rollouts, known, lambda _: (wanted, running))
 
 
 def roll_of(each: Detachment) -> Roll | None:
@@ -125,7 +127,7 @@ def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
     (each,) = foretold(orphan, wanted="rev-2", running=running)
     assert (each.rollout, each.workload, each.finalizer, roll_of(each)) == ("", "llama", False, ROLLS)
     assert each.outlook == ("leaderworkerset/llama runs revision rev-1 in 4 groups; a deleted Rollout has left it held")
-    assert rolling(ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
+    assert rolling(each, ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
     opened = lws(by="uid-gone", image=NEW, held="a version waits")
     opened["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
     (each,) = foretold(opened, wanted="rev-2", running=running)
@@ -183,7 +185,8 @@ def test_nothing_is_written_on_a_workload_without_a_mark() -> None:
     ],
 )
 def test_words_of_a_version_that_rolls(roll: Roll, words: str) -> None:
-    assert rolling(roll).endswith(words)
+    (each,) = foretold(HELD, rollout())
+    assert rolling(each, roll).endswith(words)
 
 
 LEFT = (
@@ -223,8 +226,8 @@ def pair_of(touch: str = "RouteOnly", **status: Any) -> Object:
     ids=["at rest", "a release is on", "the roles are about to change", "the roles have changed"],
 )
 def test_the_workloads_and_weights_of_a_pair_are_left_alone(status: Object, outlook: str) -> None:
-    (found,) = foretold(lws(image=NEW), pair_of(**status), wanted="rev-2", running=("rev-1",))
-    assert (found.outlook, roll_of(found), found.workload, found.inactive) == (outlook, None, "llama", "llama-green")
+    (each,) = foretold(lws(image=NEW), pair_of(**status), wanted="rev-2", running=("rev-1",))
+    assert (each.outlook, roll_of(each), each.workload, each.inactive) == (outlook, None, "llama", "llama-green")
 
 
 KEPT = (
@@ -279,29 +282,28 @@ def test_all_workloads_of_a_pair_with_companions_are_given_back(image: str, turn
     names = ("llama-prefill", "llama-prefill-green")
     made["spec"]["companions"] = [{"name": names[0], "counterpart": names[1], "replicas": 2}]
     beside = names[1] if turned else names[0]
-    workloads = {
-        place(name): lws(name, by="uid-llama", side="active", image=image if name == beside else "")
-        for name in (active, beside)
-    }
-    (found,) = detachments(GROUP, [made], workloads, lambda _: ("", ()))
-    assert {each.workload for each in found.held} == {"llama", "llama-green", *names}
-    assert all(not each.companions for each in found.held)
+    workloads = by_place(
+        *(lws(name, by="uid-llama", side="active", image=image if name == beside else "") for name in (active, beside))
+    )
+    (each,) = detachments(GROUP, [made], workloads, lambda _: ("", ()))
+    assert {held.workload for held in each.held} == {"llama", "llama-green", *names}
+    assert all(not held.companions for held in each.held)
     if not image:
-        assert found.rolls == ()
-        assert turned or found.outlook == f"{SET_KEPT}; nothing rolls"
+        assert each.rolls == ()
+        assert turned or each.outlook == f"{SET_KEPT}; nothing rolls"
         return
-    (roll,) = found.rolls
+    (roll,) = each.rolls
     assert (roll.version, roll.companion) == (WAITS, beside)
-    assert f" in leaderworkerset/{beside} ROLLS in 4 groups" in rolling(roll)
-    assert keeping(found) == f"put the template of what runs back into leaderworkerset/{beside}"
+    assert f" in leaderworkerset/{beside} ROLLS in 4 groups" in rolling(each, roll)
+    assert keeping(each) == f"put the template of what runs back into leaderworkerset/{beside}"
 
 
 def test_a_companion_that_a_deleted_rollout_has_left_is_foretold_on_its_own() -> None:
     made = pair_of("", active="llama")
     made["spec"]["companions"] = [{"name": "llama-prefill", "counterpart": "llama-prefill-green", "replicas": 2}]
-    workloads = {PLACE: HELD, place("llama-prefill-green"): lws("llama-prefill-green", by="uid-gone", image=NEW)}
-    found = detachments(GROUP, [made], workloads, lambda _: ("rev-2", ["rev-1"]))
-    assert [(each.rollout, each.workload) for each in found] == [("llama", "llama"), ("", "llama-prefill-green")]
+    workloads = by_place(HELD, lws("llama-prefill-green", by="uid-gone", image=NEW))
+    told = detachments(GROUP, [made], workloads, lambda _: ("rev-2", ["rev-1"]))
+    assert [(each.rollout, each.workload) for each in told] == [("llama", "llama"), ("", "llama-prefill-green")]
 
 
 @pytest.mark.parametrize(("said", "number"), [("4", 4), ("2", None), ("1", None), ("", None), ("-3", None)])
@@ -314,27 +316,22 @@ def test_the_number_of_groups_is_restored_where_some_were_taken(said: str, numbe
     assert body["spec"].get("replicas") == number
 
 
-def place(name: str) -> tuple[str, str]:
-    return (PLACE[0], name)
-
-
 def test_the_active_side_of_a_pair_may_be_either() -> None:
     green = lws("llama-green", by="uid-llama", image=NEW, side="active")
-    workloads = {PLACE: lws(side="parked"), place("llama-green"): green}
-    (found,) = detachments(GROUP, [pair_of("", active="llama-green")], workloads, lambda _: ("", ()))
-    assert (found.workload, found.inactive, roll_of(found)) == ("llama-green", "llama", ROLLS)
+    workloads = by_place(lws(side="parked"), green)
+    (each,) = detachments(GROUP, [pair_of("", active="llama-green")], workloads, lambda _: ("", ()))
+    assert (each.workload, each.inactive, roll_of(each)) == ("llama-green", "llama", ROLLS)
 
 
 def test_a_side_that_another_rollout_has_left_held_is_foretold_on_its_own() -> None:
-    workloads = {PLACE: HELD, place("llama-green"): lws("llama-green", by="uid-gone", image=NEW)}
+    workloads = by_place(HELD, lws("llama-green", by="uid-gone", image=NEW))
     for touch in ("", "RouteOnly"):
-        found = detachments(GROUP, [pair_of(touch, active="llama")], workloads, lambda _: ("rev-2", ["rev-1"]))
-        left = found[-1]
+        left = detachments(GROUP, [pair_of(touch, active="llama")], workloads, lambda _: ("rev-2", ["rev-1"]))[-1]
         assert (left.rollout, left.workload, roll_of(left)) == ("", "llama-green", ROLLS), touch
 
 
 def test_of_two_rollouts_that_share_a_side_the_one_that_holds_goes_last() -> None:
-    workloads = {PLACE: HELD, place("llama-green"): lws("llama-green", side="parked")}
+    workloads = by_place(HELD, lws("llama-green", side="parked"))
     second = rollout("zebra", workload="llama-green")
     first, last = detachments(GROUP, [pair_of("", active="llama"), second], workloads, lambda _: ("", ()))
     assert (first.rollout, last.rollout) == ("zebra", "llama")

@@ -26,11 +26,12 @@ from rollout_lws.objects.resources import (
     PODS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
+    STATEFUL_SETS,
     Resource,
 )
 from tests.cli.conftest import World
 from tests.cli.uninstall.commands import NOTHING, carry_out, printed
-from tests.cli.uninstall.held import lws, rollout
+from tests.cli.uninstall.held import lws, rollout, stateful_set
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
@@ -191,16 +192,15 @@ def test_a_deployment_of_another_name_is_no_controller_and_stays(bare: World) ->
     assert names == {"rollout-lws-board", f"{CONTROLLER}-board"}
 
 
-@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "pod"])
+@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "StatefulSet", "pod"])
 def test_a_namespace_in_which_others_serve_is_not_deleted(bare: World, kind: str) -> None:
     install(bare)
     if kind == "pod":
         spec = {"containers": [{"name": "c", "image": "registry"}]}
         create(bare, PODS, "registry", HOME, labels={"app": "registry"}, spec=spec)
     else:
-        made = lws("chat")
-        kept = {"metadata": {"name": "chat", "namespace": HOME}, "spec": made["spec"]}
-        bare.do(partial(bare.server.create, LEADER_WORKER_SETS, kept))
+        resource, made = {"StatefulSet": (STATEFUL_SETS, stateful_set())}.get(kind, (LEADER_WORKER_SETS, lws()))
+        create(bare, resource, "chat", HOME, spec=made["spec"])
     leave(bare)
     assert f"namespaces//{HOME}" in everything(bare)
 

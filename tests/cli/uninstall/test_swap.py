@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.releases import typed
-from rollout_lws.cli.uninstall.detach_plan import Detachment, detachments, left_standing_in, restoring_patch
+from rollout_lws.cli.uninstall.detach_plan import Detachment, detachments, left_standing_in
+from rollout_lws.cli.uninstall.opening import restoring_patch
 from rollout_lws.cli.uninstall.plan import Controller, Plan, keeping, lines, refusal
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.target import Target
 from tests.cli.uninstall.commands import carry_out, printed
-from tests.cli.uninstall.held import GROUP, KEYS, NEW, RUNS, lws, rollout
+from tests.cli.uninstall.held import GROUP, KEYS, NEW, RUNS, by_place, lws, rollout
 from tests.cli.uninstall.place import Place, place
 from tests.cli.uninstall.test_detach_plan import PROGRESSING, PROMOTING, WAITING
 
@@ -43,11 +45,7 @@ def swap(*, as_is: bool = False, **status: Any) -> Object:
     return made
 
 
-def places(*workloads: Object) -> dict[tuple[str, str], Object]:
-    return {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in workloads}
-
-
-def foretold(workloads: dict[tuple[str, str], Object], *rollouts: Object) -> tuple[Detachment, ...]:
+def foretold(workloads: dict[tuple[str, str, str], Target], *rollouts: Object) -> tuple[Detachment, ...]:
     return detachments(GROUP, rollouts, workloads, lambda _: ("", ()))
 
 
@@ -56,7 +54,7 @@ BOTH = "leaderworkerset/llama-canary serves in its place, and leaderworkerset/ll
 
 @pytest.mark.parametrize("status", [{}, PROGRESSING, {"active": None}], ids=["at rest", "a release is on", "forged"])
 def test_while_another_workload_serves_nothing_is_taken_off(status: Object) -> None:
-    (each,) = foretold(places(stand_in(), parked()), swap(**status))
+    (each,) = foretold(by_place(stand_in(), parked()), swap(**status))
     assert (each.workload, each.stood_for, each.stays) == ("llama-canary", "llama", True)
     assert each.outlook == f"{BOTH} has 0 groups; nothing rolls"
     assert refusal(Plan((each,), RUNNING)) == (
@@ -68,37 +66,37 @@ def test_while_another_workload_serves_nothing_is_taken_off(status: Object) -> N
 
 
 def test_what_a_person_leaves_as_it_is_stays() -> None:
-    (each,) = foretold(places(stand_in(), parked()), swap(as_is=True))
+    (each,) = foretold(by_place(stand_in(), parked()), swap(as_is=True))
     stays = "both stay as they are, and the manifest of that one starts nothing"
     assert each.outlook == f"{BOTH} has 0 groups; {stays}; nothing rolls"
     assert refusal(Plan((each,), RUNNING)) == ""
     assert [held.workload for held in each.held] == ["llama-canary"]
-    (each,) = foretold(places(stand_in()), swap(as_is=True))
+    (each,) = foretold(by_place(stand_in()), swap(as_is=True))
     assert each.outlook == f"{BOTH} does not exist; {stays}; nothing rolls"
 
 
 def test_a_version_in_the_template_of_what_serves_is_foretold() -> None:
-    (each,) = foretold(places(stand_in(image=NEW), parked()), swap(as_is=True, stable={"templateHash": RUNS}))
+    (each,) = foretold(by_place(stand_in(image=NEW), parked()), swap(as_is=True, stable={"templateHash": RUNS}))
     assert [roll.images for roll in each.rolls] == [(NEW,)]
     assert keeping(each) == "put the template of what runs back into leaderworkerset/llama-canary"
 
 
 def test_a_release_from_home_goes_back_until_the_roles_have_changed() -> None:
     made = swap(**PROMOTING, active=None)
-    (each,) = foretold(places(WAITING), made)
+    (each,) = foretold(by_place(WAITING), made)
     assert each.outlook.startswith("its release (AwaitingApproval) goes back to revision rev-1 first")
     assert not each.stays
 
 
 def test_what_a_deleted_rollout_has_left_serving_is_told_and_stays() -> None:
-    left = places(stand_in(), parked())
+    left = by_place(stand_in(), parked())
     free = lws("llama-canary", side="active")
     free["metadata"]["labels"][KEYS.stands_for] = "llama"
     # What is still held is opened, and nothing else is changed.
     (each,) = foretold(left)
     assert (each.rollout, each.workload) == ("", "llama-canary")
-    assert not foretold(places(free, parked()))
-    notes = left_standing_in(GROUP, (), places(free, parked()))
+    assert not foretold(by_place(free, parked()))
+    notes = left_standing_in(GROUP, (), by_place(free, parked()))
     assert list(lines(Plan((), RUNNING, notes=notes))) == [
         "leaderworkerset/llama-canary in namespace default serves in place of leaderworkerset/llama, as a deleted"
         " Rollout has left them: both stay as they are"

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
 from rollout_lws.api import FigureSource, GateResult, HttpGate, JobGate, MetricGate, PlannedGate, QueryGate, StepGate
-from rollout_lws.cli.doctor.case import Case, Complaint
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.complaint import Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import CRON_JOBS, INFERENCE_POOLS, JOBS, LEADER_WORKER_SETS, SERVICES
+from rollout_lws.objects.resources import CRON_JOBS, INFERENCE_POOLS, JOBS, SERVICES
 from rollout_lws.rollout.gates.kinds.jobs.job import lacking
 from rollout_lws.rollout.gates.kinds.jobs.manifest import from_cron_job
 from rollout_lws.rollout.gates.records import known_records, planned
@@ -146,11 +147,12 @@ def _of_groups(case: Case, http: HttpGate) -> Iterator[_Lack]:
 
 
 def _undeclared(case: Case, port: str | None, remedy: str) -> _Lack:
-    name, what = case.workload_name, "no port" if port is None else f"no port {port}"
+    name, kind, what = case.workload_name, case.target, "no port" if port is None else f"no port {port}"
+    template = "the template" if kind.labels.leader is None else "the leaders' template"
     return _Lack(
-        f"{case.d.kind}/{name}",
-        f"the leaders' template of {name} declares {what}, so its pods are not asked: declare the port {remedy}",
-        (case.kubectl(f"get {LEADER_WORKER_SETS} {name} -o jsonpath='{{.spec.leaderWorkerTemplate}}'"),),
+        case.named(name),
+        f"{template} of {name} declares {what}, so its pods are not asked: declare the port {remedy}",
+        (case.kubectl(f"get {kind.resource} {name} -o jsonpath='{{.spec.{kind.template}}}'"),),
     )
 
 

@@ -1,4 +1,4 @@
-"""Problems of the groups of one LWS, as the controller reports them, with the pod that shows each."""
+"""Problems of the groups of one workload, as the controller reports them, with the pod that shows each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the groups of one LWS exist: their leaders and workers, with nothing left over in their place."""
+"""Whether the groups of one workload exist: their leaders and workers, with nothing left over in their place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.checks.group_troubles import Found, more, waits
+from rollout_lws.cli.doctor.checks.ordered import blocked, name_at
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import CORE_EVENTS, PODS, STATEFUL_SETS, Resource
@@ -33,14 +34,14 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
         if worst.reason == "QuotaExceeded":
             steps.insert(0, case.kubectl("describe resourcequota"))
         if worst.reason in ("NoWorkers", "WrongSize"):
-            steps = ["kubectl get pods -n lws-system", case.kubectl(f"describe leaderworkerset {name}")]
+            steps = [case.target.look_at_controller, case.kubectl(f"describe {case.kind} {name}")]
         at = f"StatefulSet/{made_by}" if maker is not None else about
         if worst.reason in ("NoWorkers", "WrongSize") and one.group is not None:
             at = f"Pod/{one.group.leader.metadata.name}"
         by_itself = "it is tried again and again, and the group comes when nothing refuses it any more"
         state = State.WAITING if waits(case, one) else State.BROKEN
         return Link(Name.GROUPS, state, at, worst.message + more(found), by_itself, tuple(steps))
-    complained = case.complained(Name.GROUPS, about, (case.kubectl(f"scale leaderworkerset {name} --replicas=1"),))
+    complained = case.complained(Name.GROUPS, about, (case.kubectl(f"scale {case.kind} {name} --replicas=1"),))
     if complained is not None and side is case.facts.observation.stable:
         return complained
     return _missing(case, side, about)
@@ -49,7 +50,7 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
 def _missing(case: Case, side: Workload, about: str) -> Link:
     name, asked = side.name, side.workload.replicas
     there = {each.ordinal for each in groups(side)}
-    missing = [str(each) for each in range(asked) if each not in there]
+    missing = [name_at(side, each) for each in range(asked) if each not in there]
     made = f"{asked - len(missing)} of {asked} groups are made"
     if not missing or side.workload.metadata.terminating:
         return ok(Name.GROUPS, about, made)
@@ -61,7 +62,12 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
         by_itself = "they come when the leader StatefulSet is there"
         return Link(Name.GROUPS, State.WAITING, about, made, by_itself)
     waits = case.facts.is_fresh(case.facts.workloads.get(name, {}), SILENCE_SECONDS)
-    pods = f"pod {name}-{missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+    pods = f"pod {missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+    one = blocked(case, side)
+    if one is not None and one.unmade:
+        pod, by_itself = one.pod.metadata.name, "the StatefulSet controller makes one pod after another"
+        describe = case.kubectl(f"describe pod {pod}")
+        return Link(Name.GROUPS, State.WAITING, about, f"{made}: {one.text}", by_itself, (describe,))
     return Link(
         Name.GROUPS,
         State.WAITING if waits else State.BROKEN,

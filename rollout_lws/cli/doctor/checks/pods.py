@@ -1,4 +1,4 @@
-"""Whether the pods of one LWS are scheduled, run and are ready, and terminating ones go away."""
+"""Whether the pods of one workload are scheduled, run and are ready, and terminating ones go away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from datetime import datetime
 from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.checks.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
@@ -50,12 +49,14 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     complained = case.complained(Name.CONTAINERS, about) if side is _rebuilt(case) else None
     if not found and complained is None:
         return ok(Name.CONTAINERS, about, "no container fails")
-    by_itself = (
-        "the kubelet restarts it, and LeaderWorkerSet recreates a group whose pod fails; that does not make this"
-        " version ready"
+    again = (
+        ""
+        if case.target.labels.leader is None
+        else f", and {case.target.resource.kind} recreates a group whose pod fails"
     )
+    by_itself = f"the kubelet restarts it{again}; that does not make this version ready"
     if not found and complained is not None:
-        steps = (case.itself("abort"), case.kubectl(f"get pods -l {LWS_NAME}={side.name}"))
+        steps = (case.itself("abort"), case.kubectl(f"get pods -l {_selector(side)}"))
         return Link(Name.CONTAINERS, State.BROKEN, about, complained.found, by_itself, steps)
     worst = found[0]
     name = worst.pod.metadata.name if worst.pod is not None else side.name
@@ -69,8 +70,15 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     )
 
 
+def _selector(side: Workload) -> str:
+    """A label selector for the workload's pods; for those of all of its kind where none has only them."""
+    labels = side.workload.labels
+    own = {labels.workload: side.name} if labels.workload is not None else side.workload.selector
+    return ",".join(f"{key}={value}" for key, value in sorted(own.items())) or labels.mark
+
+
 def _rebuilt(case: Case) -> Workload | None:
-    """The LWS whose groups are recreated repeatedly, when the rules complain of that."""
+    """The workload whose groups are recreated repeatedly, when the rules complain of that."""
     count = Counter(each.workload for each in case.d.status.restarts)
     return max(case.facts.members, key=lambda side: count[side.name], default=None)
 

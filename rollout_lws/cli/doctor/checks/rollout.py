@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from rollout_lws.api import ActionType, Phase, SummaryState
 from rollout_lws.api.resources import rollouts
-from rollout_lws.cli.doctor.case import Case, Complaint
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.complaint import Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.rollout.reasons import Reason
 
@@ -50,10 +51,10 @@ def rollout(case: Case) -> Link:
     if other is not None:
         beside = " and ".join(f"{each.name} and {each.counterpart}" for each in spec.companions)
         beside = f" with companions {beside}" if beside else ""
-        text = f"for the pair of LeaderWorkerSets {ref} and {other.name}{beside}, the only one for them"
+        text = f"for the pair of {case.target.resource.kind}s {ref} and {other.name}{beside}, the only one for them"
         return ok(Name.ROLLOUT, about, text)
     instead = f"; {case.workload_name} serves in its place" if d.swapped else ""
-    return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {ref}, the only one for it{instead}")
+    return ok(Name.ROLLOUT, about, f"for {case.target.resource.kind} {ref}, the only one for it{instead}")
 
 
 def controller(case: Case) -> Link:
@@ -129,15 +130,15 @@ def release(case: Case) -> Link:
     if case.d.paired:
         return _of_pair(case, about)
     if status.stable is not None and status.observed_template_hash not in (None, status.stable.template_hash):
-        text = "none is on: the LeaderWorkerSet's new version waits; the links above say why"
+        text = f"none is on: the {case.target.resource.kind}'s new version waits; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")
-    return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
+    return ok(Name.RELEASE, about, f"none is on; the version that the {case.target.resource.kind} asks for is stable")
 
 
 def _of_pair(case: Case, about: str) -> Link:
     other = case.facts.observation.canary
     if case.d.own_pending and case.d.scales_sides:
-        text = f"none is on: the version in the template of LeaderWorkerSet {case.workload_name} waits"
+        text = f"none is on: the version in the template of {case.d.called} waits"
         by_itself = "it is released when it is applied to the other side; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, by_itself)
     last = case.d.status.verdict
@@ -148,9 +149,9 @@ def _of_pair(case: Case, about: str) -> Link:
     if case.d.status.arriving is not None:
         return Link(Name.RELEASE, State.WAITING, about, case.d.status.message or "", "it goes on by itself")
     if case.d.pending and other is not None:
-        text = f"none is on: the new version of LeaderWorkerSet {other.name} waits; the links above say why"
+        text = f"none is on: the new version of {other.called} waits; the links above say why"
         return Link(Name.RELEASE, State.WAITING, about, text, "it is released as soon as that is fixed")
-    whose = "" if case.facts.observation.undecided else f"; LeaderWorkerSet {case.workload_name} is the active side"
+    whose = "" if case.facts.observation.undecided else f"; {case.d.called} is the active side"
     return ok(Name.RELEASE, about, f"none is on{whose}")
 
 

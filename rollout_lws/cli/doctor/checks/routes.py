@@ -11,7 +11,7 @@ from rollout_lws.api import WriteConflict
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.checks import pair
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS, ObjectRef
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, ObjectRef
 from rollout_lws.rollout.autoscaling import hpa_bounds, replicas
 from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
@@ -134,7 +134,7 @@ def _gateways_say(facts: RoutingFacts) -> str:
 def autoscaler(case: Case) -> Link | None:
     """Whether an autoscaler works against the release, or is still held after it; None without autoscalers."""
     known, d = case.facts.observation.autoscalers.objects, case.d
-    about = f"LeaderWorkerSet/{case.workload_name}"
+    about = case.named(case.workload_name)
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
         return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
     known = (*known, *case.facts.observation.autoscalers.of_rollout)
@@ -153,7 +153,7 @@ def autoscaler(case: Case) -> Link | None:
         return behind
     if len(scaling) > 1:
         names = " and ".join(sorted(f"HorizontalPodAutoscaler {each['metadata']['name']}" for each in scaling))
-        text = f"{names} scale LeaderWorkerSet {case.workload_name} at the same time: delete all but one"
+        text = f"{names} scale {case.d.called} at the same time: delete all but one"
         return Link(Name.AUTOSCALER, State.BROKEN, about, text, "each undoes what the other does", steps)
     held = [each for each in known if hpa_bounds.is_held(each, d.uid, d.keys)]
     drifted = [each for each in held if hpa_bounds.drifted(each, d.uid, d.keys)]
@@ -186,17 +186,17 @@ def _of_pair(case: Case, known: Sequence[Object]) -> Link | None:
 
 
 def _number(case: Case) -> Link | None:
-    """Whether the LWS does not get, or keep, the number of groups that the Rollout asks for."""
-    told, about = replicas.told(case.d), f"LeaderWorkerSet/{case.workload_name}"
+    """Whether the workload does not get, or keep, the number of groups that the Rollout asks for."""
+    told, about = replicas.told(case.d), case.named(case.workload_name)
     if told.contested:
-        yaml = case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml --show-managed-fields")
+        yaml = case.kubectl(f"get {case.target.resource} {case.workload_name} -o yaml --show-managed-fields")
         return Link(Name.AUTOSCALER, State.BROKEN, about, told.text, "it is tried again, each time later", (yaml,))
     by_itself = "it is written as soon as it may be"
     return Link(Name.AUTOSCALER, State.WAITING, about, told.text, by_itself, ()) if told.text else None
 
 
 def _behind_the_rollout(case: Case, of_workload: Sequence[Object], steps: tuple[str, ...]) -> Link | None:
-    """Whether an autoscaler cannot scale the Rollout, or scales the LWS whose number the Rollout sets."""
+    """Whether an autoscaler cannot scale the Rollout, or scales the workload whose number the Rollout sets."""
     asked, of_rollout = case.facts.observation.rollout.spec.replicas, case.facts.observation.autoscalers.of_rollout
     if of_rollout and asked is None:
         text = f"cannot scale Rollout {case.name}, whose spec has no replicas: give it the number that there is"
@@ -205,8 +205,7 @@ def _behind_the_rollout(case: Case, of_workload: Sequence[Object], steps: tuple[
         return Link(Name.AUTOSCALER, State.BROKEN, about, text, "nothing is scaled", (case.kubectl(scale), *steps))
     if of_workload and asked is not None:
         text = (
-            f"scales LeaderWorkerSet {case.workload_name}, for which Rollout {case.name} asks for {asked} groups:"
-            " let it scale the Rollout"
+            f"scales {case.d.called}, for which Rollout {case.name} asks for {asked} groups: let it scale the Rollout"
         )
         return _conflict(case, _name(of_workload[0]), text, "the Rollout's number is put back, each time later")
     return None

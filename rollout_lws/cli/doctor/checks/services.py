@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.checks import pair, taken_out
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS, SERVICES
+from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.routing.selector_pinning import target
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
@@ -89,15 +89,16 @@ def _service(case: Case, selector: Selector, side: VersionEndpoints, workload: W
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
         text = _reaches_nothing(case, selector, side)
         return Link(Name.SERVICE, state, about, text, by_itself, steps)
+    leader = workload.workload.labels.leader
     workers = sorted(pod.metadata.name for pod in reached if not pod.is_leader)
-    if workers and target(case.d) == "AsSelected":
+    if leader is not None and workers and target(case.d) == "AsSelected":
         return Link(
             Name.SERVICE,
             State.BROKEN,
             about,
             f"{selector.ref} selects workers besides leaders (pod {workers[0]} for one), and workers mostly answer no"
-            f' requests: add "{LWS_WORKER_INDEX}: \\"0\\"" to its selector, or say trafficRoutings[].target AllPods if'
-            " they do",
+            f' requests: add "{leader[0]}: \\"{leader[1]}\\"" to its selector, or say trafficRoutings[].target AllPods'
+            " if they do",
             "nothing",
             steps,
         )

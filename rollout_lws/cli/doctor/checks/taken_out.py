@@ -46,7 +46,8 @@ def _marked(case: Case, side: Workload) -> list[Pod]:
     """Pods with our annotation of groups that stay."""
     every = {pod.metadata.name: pod for pod in (*side.leaders, *side.pods) if not pod.metadata.terminating}
     marked = (pod for _, pod in sorted(every.items()) if case.d.keys.draining in pod.metadata.annotations)
-    return [pod for pod in marked if not pod.group_index.isdigit() or int(pod.group_index) < side.workload.replicas]
+    end = side.workload.first_ordinal + side.workload.replicas
+    return [pod for pod in marked if not pod.group_index.isdigit() or int(pod.group_index) < end]
 
 
 def _lost(case: Case, record: Draining) -> dict[str, str]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from rollout_lws.api import rollouts
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, scales_two
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
 from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_rollout, scaled_workload
+from rollout_lws.targets.table import TARGETS, released_type
 
 _CODE = "LWS314"
 
@@ -22,24 +23,25 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 
 
 def _of_workload(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
-    name = scaled_workload(autoscaler.body)
-    if not files.is_released(name) or files.scaling(name) is not None:
+    name, kind = scaled_workload(autoscaler.body), autoscaler.body["spec"]["scaleTargetRef"].get("kind")
+    resource = next((each.resource for each in TARGETS if name and each.resource.kind == kind), None)
+    if resource is None or not files.rollouts_of(resource, name) or files.scaling(resource, name) is not None:
         # An autoscaler of a workload that the Rollout scales, and replicas in its manifest, are refused.
         return
-    lws = files.find(LEADER_WORKER_SETS.kind, name)
-    if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
-        yield lws.manifest.found(
+    scaled = files.find(resource.kind, name)
+    if scaled is not None and scaled.manifest.body["spec"].get("replicas") is not None:
+        yield scaled.manifest.found(
             _CODE,
             ("spec", "replicas"),
             f"{autoscaler.manifest.what_and_place} sets the number of groups, and every apply of this"
             " manifest sets it back, also in the middle of a release: remove replicas from the manifest",
         )
     for rollout in files.of_kind(rollouts().kind):
-        if _workload(rollout) == name and _asked(rollout) is not None:
+        if _workload(rollout) == (resource, name) and _asked(rollout) is not None:
             yield autoscaler.manifest.found(
                 _CODE,
                 ("spec", "scaleTargetRef"),
-                f"{rollout.manifest.what_and_place} sets the number of groups of {LEADER_WORKER_SETS.kind} {name}, and"
+                f"{rollout.manifest.what_and_place} sets the number of groups of {resource.kind} {name}, and"
                 f" puts back what this autoscaler writes: let it scale the {rollout.manifest.what}",
             )
 
@@ -56,10 +58,11 @@ def _of_rollout(files: FileSnapshot, autoscaler: Shaped) -> Iterator[Finding]:
 
 
 def _of_manifests(files: FileSnapshot, rollout: Shaped) -> Iterator[Finding]:
-    asked, lws = _asked(rollout), files.find(LEADER_WORKER_SETS.kind, _workload(rollout))
-    written = lws.manifest.body["spec"].get("replicas") if lws is not None else None
-    if lws is not None and None not in (asked, written) and asked != written:
-        yield lws.manifest.found(
+    resource, name = _workload(rollout)
+    asked, scaled = _asked(rollout), files.find(resource.kind, name)
+    written = scaled.manifest.body["spec"].get("replicas") if scaled is not None else None
+    if scaled is not None and None not in (asked, written) and asked != written:
+        yield scaled.manifest.found(
             _CODE,
             ("spec", "replicas"),
             f"{rollout.manifest.what_and_place} asks for {asked} groups, and puts back what every apply of this"
@@ -73,5 +76,6 @@ def _asked(rollout: Shaped) -> int | None:
     return None if spec.get("counterpartRef") or scales_two(spec) else spec.get("replicas")
 
 
-def _workload(rollout: Shaped) -> str:
-    return str((rollout.body["spec"].get("workloadRef") or {}).get("name", ""))
+def _workload(rollout: Shaped) -> tuple[Resource, str]:
+    ref = rollout.body["spec"].get("workloadRef") or {}
+    return released_type(ref).resource, str(ref.get("name", ""))

@@ -26,33 +26,33 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             if names.stable_pool:
                 yield from _uncovered(files, release, side, pool)
             else:
-                yield from _directly(files, side, service)
+                yield from _directly(files, release, side, service)
 
 
 def _uncovered(files: FileSnapshot, release: Release, side: Sequence[str], pool: str | None) -> Iterator[Finding]:
     live = files.find(pools.SELECTING.resource.kind, pool) if pool else None
     if live is None:
         return
-    selected = _selected(files, pools.SELECTING, live, side)
+    selected = _selected(files, release, pools.SELECTING, live, side)
     for index, each in enumerate(release.rollout.spec.companions):
         member, name = ("name", each.name) if each.name in side else ("counterpart", each.counterpart)
-        if name in files.leader_labels and name not in selected:
+        if files.pods_of(release.kind, name) and name not in selected:
             yield release.manifest.found(
                 "LWS331",
                 ("spec", "companions", index, member),
-                f"{live.manifest.what} does not select groups of LeaderWorkerSet {name}, so that its endpoint picker"
-                f" sends them nothing: unless {side[0]} calls them by itself, have it select by a label that the"
+                f"{live.manifest.what} does not select groups of {release.kind.kind} {name}, so that its endpoint"
+                f" picker sends them nothing: unless {side[0]} calls them by itself, have it select by a label that the"
                 f" templates of {' and '.join(side)} have",
             )
 
 
-def _directly(files: FileSnapshot, side: Sequence[str], service: str | None) -> Iterator[Finding]:
+def _directly(files: FileSnapshot, release: Release, side: Sequence[str], service: str | None) -> Iterator[Finding]:
     live = files.find(services.SELECTING.resource.kind, service) if service else None
     if live is None:
         return
     first, *others = side
-    found = _selected(files, services.SELECTING, live, others)
-    if found and _selected(files, services.SELECTING, live, [first]):
+    found = _selected(files, release, services.SELECTING, live, others)
+    if found and _selected(files, release, services.SELECTING, live, [first]):
         named = " and ".join(found)
         yield live.manifest.found(
             "LWS332",
@@ -62,11 +62,12 @@ def _directly(files: FileSnapshot, side: Sequence[str], service: str | None) -> 
         )
 
 
-def _selected(files: FileSnapshot, selecting: Selecting, live: Shaped, names: Sequence[str]) -> list[str]:
+def _selected(
+    files: FileSnapshot, release: Release, selecting: Selecting, live: Shaped, names: Sequence[str]
+) -> list[str]:
     """Those of these workloads of which it selects pods."""
 
     def selects(name: str) -> bool:
-        labels = (known[name] for known in (files.leader_labels, files.worker_labels) if name in known)
-        return any(selecting.selects(live.body, each) for each in labels)
+        return any(selecting.selects(live.body, each) for each in files.pods_of(release.kind, name))
 
     return [name for name in names if selects(name)]

@@ -12,13 +12,12 @@ from typing import Any
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, workload
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.paths import Path
+from rollout_lws.cli.lint.paths import Path, value_at
 from rollout_lws.forecast.cautions import leaders_first
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.targets.target import takers
 from rollout_lws.targets.version import has_pre_stop
 from rollout_lws.traffic import pools, services
 
-_TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
 #: Kubernetes' default terminationGracePeriodSeconds.
 DEFAULT_GRACE_SECONDS = 30
 _ASKING = ("httpGet", "grpc", "exec")
@@ -26,24 +25,29 @@ _ASKING = ("httpGet", "grpc", "exec")
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
     every = [*releases(files)]
-    routed = {name for each in every if each.routing for name in each.workloads}
-    specs = [each.rollout.spec for each in every]
-    timed = {name for spec in specs if spec.strategy.min_ready_seconds for name in spec.workloads}
-    renewed = {name for each in every if each.routing and each.deletes_groups for name in each.workloads}
-    for lws in files.of_kind(LEADER_WORKER_SETS.kind):
-        if files.is_released(lws.manifest.name):
-            yield from _readiness(lws, timed=lws.manifest.name in timed)
-            yield from _leaders_first(files, lws, routed=lws.manifest.name in routed)
-        yield from _grace(lws)
-        if lws.manifest.name in renewed:
-            yield from _shutdown(lws)
+    routed = {(each.kind, name) for each in every if each.routing for name in each.workloads}
+    specs = [(each.kind, each.rollout.spec) for each in every]
+    timed = {(kind, name) for kind, spec in specs if spec.strategy.min_ready_seconds for name in spec.workloads}
+    renewed = {(each.kind, name) for each in every if each.routing and each.deletes_groups for name in each.workloads}
+    for each in files.workloads:
+        named = (each.manifest.resource, each.manifest.name)
+        if files.rollouts_of(*named):
+            yield from _readiness(each, timed=named in timed)
+            yield from _leaders_first(files, each, routed=named in routed)
+        yield from _grace(each)
+        if named in renewed:
+            yield from _shutdown(each)
 
 
 def leaders_template(lws: Shaped) -> tuple[Path, dict[str, Any]]:
-    """Path and content of the leaders' template."""
-    groups = lws.body["spec"]["leaderWorkerTemplate"]
-    role = "leaderTemplate" if groups.get("leaderTemplate") else "workerTemplate"
-    return (*_TEMPLATES, role), groups[role]
+    """Path and content of the template of the pods that take requests."""
+    paths = dict(lws.kind.format.paths)
+    path: Path = ("spec", *paths.get("leader", ()))
+    template = value_at(lws.body, path) if "leader" in paths else None
+    if not template:
+        path = ("spec", *paths["worker"])
+        template = value_at(lws.body, path)
+    return path, template or {}
 
 
 def _containers(lws: Shaped) -> tuple[Path, list[dict[str, Any]]]:
@@ -53,10 +57,10 @@ def _containers(lws: Shaped) -> tuple[Path, list[dict[str, Any]]]:
 
 def workers_answer(lws: Shaped) -> bool:
     """Whether workers have the leaders' probes, so that each worker is ready only when it serves requests itself."""
-    groups = lws.body["spec"]["leaderWorkerTemplate"]
+    workers_template = value_at(lws.body, ("spec", *dict(lws.kind.format.paths)["worker"])) or {}
     leaders, workers = (
         _probes((template.get("spec") or {}).get("containers") or ())
-        for template in (leaders_template(lws)[1], groups["workerTemplate"])
+        for template in (leaders_template(lws)[1], workers_template)
     )
     return bool(leaders) and leaders == workers
 
@@ -77,24 +81,24 @@ def _readiness(lws: Shaped, *, timed: bool) -> Iterator[Finding]:
         yield lws.manifest.found(
             "LWS301",
             (*path, by_tcp[0], "readinessProbe", "tcpSocket"),
-            "leaders are ready as soon as their port is open, and model servers open it before the model is loaded, so"
-            " requests would be sent to groups that cannot answer: use httpGet on a path that fails until then, such as"
-            " /health",
+            f"{takers(lws.kind)} are ready as soon as their port is open, and model servers open it before the model is"
+            " loaded, so requests would be sent to groups that cannot answer: use httpGet on a path that fails until"
+            " then, such as /health",
         )
     elif containers and not timed:
         yield lws.manifest.found(
             "LWS302",
             path,
-            "leaders have no readinessProbe, so a group counts as ready as soon as its containers run, long before the"
-            " model is loaded, and steps go on: add a readinessProbe with httpGet on a path that fails until then, such"
-            " as /health. A server without such a path: give the Rollout's strategy minReadySeconds, more than a load"
-            " takes",
+            f"{takers(lws.kind)} have no readinessProbe, so a group counts as ready as soon as its containers run, long"
+            " before the model is loaded, and steps go on: add a readinessProbe with httpGet on a path that fails until"
+            " then, such as /health. A server without such a path: give the Rollout's strategy minReadySeconds, more"
+            " than a load takes",
         )
 
 
 def _leaders_first(files: FileSnapshot, lws: Shaped, *, routed: bool) -> Iterator[Finding]:
     own = workload(lws)
-    told, labels = leaders_first(own, own.version), files.leader_labels[own.metadata.name]
+    told, labels = leaders_first(own, own.version), files.leader_labels[own.resource, own.metadata.name]
     if told and (
         routed
         or any(
@@ -137,6 +141,6 @@ def _shutdown(lws: Shaped) -> Iterator[Finding]:
         yield lws.manifest.found(
             "LWS312",
             path,
-            "leaders have no preStop, so one that is deleted stops while routers still send it requests: give its"
-            " container a lifecycle.preStop that sleeps for some seconds, as examples/gateway does",
+            f"{takers(lws.kind)} have no preStop, so one that is deleted stops while routers still send it requests:"
+            " give its container a lifecycle.preStop that sleeps for some seconds, as examples/gateway does",
         )

@@ -13,12 +13,10 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
 from rollout_lws.forecast.cautions import claims_that_stay, kueue_ends_first
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.metrics_endpoints import metrics_port
-from rollout_lws.targets.target import Target
+from rollout_lws.targets.target import Target, called, takers
 from rollout_lws.workload.claims import kept, policy_that_deletes
-
-_CLAIMS: Path = ("spec", "leaderWorkerTemplate", "volumeClaimTemplates")
+from rollout_lws.workload.hold import resolved_unavailable
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
@@ -29,6 +27,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
             yield from _claims(files, release, release.lws)
         for lws in (*release.members, *release.companions):
             yield from _claims_of_side(files, lws)
+            yield from _ordered(files, release, lws)
             yield from _deadline(release, lws)
         for lws in release.members:
             yield from _drain(release, lws)
@@ -69,25 +68,46 @@ def _claims(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Find
         # Those that stay are of the workload itself, which is scaled to 0.
         return
     most = max((wanted_groups(release.plan, index, release.replicas) for index in steps), default=0)
-    found = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name)
+    found = files.find(lws.resource.kind, lws.metadata.name)
     told = claims_that_stay(lws.with_replicas(release.replicas), lws.version, capacity, capacity.extra(max(1, most)))
     if told and found is not None:
-        yield found.manifest.found("LWS320", _CLAIMS, told)
+        yield found.manifest.found("LWS320", _claims_path(lws), told)
+
+
+def _claims_path(lws: Target) -> Path:
+    holder = (lws.format.holder,) if lws.format.holder else ()
+    return ("spec", *holder, "volumeClaimTemplates")
 
 
 def _claims_of_side(files: FileSnapshot, lws: Target) -> Iterator[Finding]:
     """A workload that its Rollout scales to 0 at the end of a release, and wakes for a later version."""
     name = lws.metadata.name
-    found = files.find(LEADER_WORKER_SETS.kind, name) if files.scaling(name) is not None else None
-    stay = kept(lws.version, by_scaling=True)
+    found = files.find(lws.resource.kind, name) if files.scaling(lws.resource, name) is not None else None
+    stay = kept(lws, lws.version, by_scaling=True)
     if found is not None and stay:
         yield found.manifest.found(
             "LWS320",
-            _CLAIMS,
+            _claims_path(lws),
             f"PersistentVolumeClaims of {name} stay when it is scaled to 0 at the end of a release, such as"
             f" {next(stay.of(name, [0]))}, and groups of the next version there get what is in them:"
             f" {policy_that_deletes(by_scaling=True)} in the {lws.version.format.holder or 'spec'}, or delete them"
             " after the release",
+        )
+
+
+def _ordered(files: FileSnapshot, release: Release, lws: Target) -> Iterator[Finding]:
+    capacity, found = strategy_of_plan(release.plan), files.find(lws.resource.kind, lws.metadata.name)
+    one_by_one = (
+        capacity.takes_places and capacity.one_workload and resolved_unavailable(lws.strategy, lws.replicas) < 2
+    )
+    if lws.ordered and found is not None and not one_by_one:
+        yield found.manifest.found(
+            "LWS334",
+            ("spec", "podManagementPolicy"),
+            "podManagementPolicy is OrderedReady, which is the default: the groups of a release load one after the"
+            " other, each when the one before is ready, so that ten take ten times as long as one. Parallel has them"
+            f" load together; it cannot be changed later, so make the {lws.resource.kind} anew with it, before it is"
+            " released: kubectl delete --cascade=orphan keeps its pods",
         )
 
 
@@ -102,7 +122,7 @@ def _drain(release: Release, lws: Target) -> Iterator[Finding]:
         yield release.manifest.found(
             "LWS324",
             (*release.style, "trafficRoutings", 0, "drain", "until"),
-            f"the leaders' template of {lws.metadata.name} {lack}, so what runs on groups is not known: they get"
+            f"the {takers(lws)}' template of {lws.metadata.name} {lack}, so what runs on groups is not known: they get"
             f" {routing.drain_seconds} s, as drainSeconds says. Declare the port of its metrics",
         )
 
@@ -113,7 +133,7 @@ def _deadline(release: Release, lws: Target) -> Iterator[Finding]:
         yield release.manifest.found(
             "LWS308",
             ("spec", "strategy", "progressDeadlineSeconds"),
-            f"the start-up probes of LeaderWorkerSet {lws.metadata.name} give a group {budget:g} s, and a step would be"
+            f"the start-up probes of {called(lws)} give a group {budget:g} s, and a step would be"
             f" called failed after {seconds} s: use more than {budget:g}, or remove the field",
         )
     told = kueue_ends_first(lws, seconds) if seconds is not None else None

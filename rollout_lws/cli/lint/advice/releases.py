@@ -1,4 +1,4 @@
-"""Rollouts and their LeaderWorkerSets among the files."""
+"""Rollouts and their workloads among the files."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from rollout_lws.api import Rollout, StyleStrategy, TrafficRouting, rollouts
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import Resource
+from rollout_lws.targets.table import released_type
 from rollout_lws.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with a strategy, and its LeaderWorkerSet if it is among the files; of a pair that of workloadRef, and
-    ``other`` that of counterpartRef, and ``companions`` those of both sides.
+    """A Rollout with a strategy, and its workload if it is among the files; of a pair that of workloadRef, and
+    ``other`` that of counterpartRef, and ``companions`` those of both sides. ``kind`` is that of all of them.
     """
 
     manifest: Manifest
     rollout: Rollout
     plan: StyleStrategy
+    kind: Resource
     lws: Target | None
     other: Target | None = None
     companions: tuple[Target, ...] = ()
@@ -32,7 +34,7 @@ class Release:
 
     @property
     def deletes_groups(self) -> bool:
-        """Whether the controller deletes groups of its LeaderWorkerSets, as with touch RouteOnly it never does."""
+        """Whether the controller deletes groups of its workloads, as with touch RouteOnly it never does."""
         return not self.is_pair or self.rollout.spec.scales_sides
 
     @property
@@ -73,10 +75,11 @@ def releases(files: FileSnapshot) -> Iterator[Release]:
         rollout = Rollout.model_validate(each.body)
         strategy = rollout.spec.strategy
         if strategy.style is not None and (strategy.canary is None or strategy.blue_green is None):
-            lws = files.snapshot.workload(LEADER_WORKER_SETS, rollout.spec.workload_ref.name)
+            kind = released_type(each.body["spec"]["workloadRef"]).resource
+            lws = files.snapshot.workload(kind, rollout.spec.workload_ref.name)
             other = rollout.spec.counterpart_ref
-            beside = files.snapshot.workload(LEADER_WORKER_SETS, other.name) if other is not None else None
+            beside = files.snapshot.workload(kind, other.name) if other is not None else None
             names = (name for one in rollout.spec.companions for name in (one.name, one.counterpart))
-            found = (files.snapshot.workload(LEADER_WORKER_SETS, name) for name in names)
+            found = (files.snapshot.workload(kind, name) for name in names)
             companions = tuple(each for each in found if each is not None)
-            yield Release(each.manifest, rollout, strategy.style, lws, beside, companions)
+            yield Release(each.manifest, rollout, strategy.style, kind, lws, beside, companions)

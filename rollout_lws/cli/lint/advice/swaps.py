@@ -1,4 +1,4 @@
-"""Releases after which another workload serves: what selects groups of one of both by LWS's label with its name."""
+"""Releases after which another workload serves: what selects groups of one of both by a label that has its name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout_lws.cli.lint.advice.releases import Release, releases
+from rollout_lws.cli.lint.advice.services import labels_beside, telling
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import NETWORK_POLICIES, POD_MONITORS
 from rollout_lws.cli.lint.paths import Path, value_at
-from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.sandbox.wire.selectors import Requirement
+from rollout_lws.targets.target import Target
 from rollout_lws.traffic.selectors import matched
 from rollout_lws.workload.canary import name_of_canary
 
@@ -22,7 +23,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
     for release in releases(files):
         if not release.rollout.spec.swaps or release.is_pair or release.lws is None:
             continue
-        pair = _Pair(files, release, release.lws.metadata.name)
+        pair = _Pair(files, release, release.lws)
         for each in files.of_kind(NETWORK_POLICIES.kind):
             for path in _peers(each.body):
                 yield from pair.alone(each, path, "is about", "it does not hold for groups of {}")
@@ -33,9 +34,12 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 class _Pair:
     """The workload of a Rollout and the one that its releases make, which serve in turn."""
 
-    def __init__(self, files: FileSnapshot, release: Release, name: str) -> None:
+    def __init__(self, files: FileSnapshot, release: Release, users: Target) -> None:
+        name = users.metadata.name
         self._release, self._name, self._made = release, name, name_of_canary(name)
-        self._labels = [known[name] for known in (files.leader_labels, files.worker_labels) if name in known]
+        self._labels = files.pods_of(users.resource, name)
+        first, beside = self._labels[0], labels_beside(files, users)
+        self._apart = {key: beside[key] for key in telling(first, first, beside)}
 
     def alone(self, found: Shaped, path: Path, does: str, told: str) -> Iterator[Finding]:
         """A finding if its selector at ``path`` selects groups of the user's workload and not the same of the other."""
@@ -48,12 +52,16 @@ class _Pair:
             "LWS333",
             path,
             f"{self._name} and {self._made} serve in turn by {self._release.manifest.what_and_place}, and"
-            f" {found.manifest.what} {does} groups of {self._name} alone, by {LWS_NAME}, so that"
+            f" {found.manifest.what} {does} groups of {self._name} alone, by {self._by(selector)}, so that"
             f" {told.format(self._made)} while that one serves: have it select by {by}",
         )
 
     def _beside(self, labels: Mapping[str, str]) -> dict[str, str]:
-        return {**labels, LWS_NAME: self._made}
+        return {**labels, **self._apart}
+
+    def _by(self, selector: Any) -> str:
+        """The labels in a selector by which the pods of the two differ."""
+        return " and ".join(key for key in self._apart if key in _keys(selector))
 
 
 def _peers(policy: Mapping[str, Any]) -> Iterator[Path]:
@@ -64,6 +72,12 @@ def _peers(policy: Mapping[str, Any]) -> Iterator[Path]:
             for at, peer in enumerate((rule or {}).get(end) or ()):
                 if peer.get("namespaceSelector") is None:
                     yield ("spec", way, number, end, at, "podSelector")
+
+
+def _keys(selector: Any) -> set[str]:
+    """The labels that a selector compares."""
+    expressions = selector.get("matchExpressions") or ()
+    return {*(selector.get("matchLabels") or {}), *(each["key"] for each in expressions)}
 
 
 def _selects(selector: Any, labels: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import claims_changed, unsafe_pending
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.targets.target import Target, called
+from rollout_lws.targets.target import ROLLING_UPDATE, Target, called
 from rollout_lws.workload.hold import HOLD, hold_record, kept, slips_in, stands
 
 Object = Mapping[str, Any]
@@ -88,7 +88,9 @@ def _told(o: Observation, before: Target, after: Target, patch: Object) -> tuple
             " of it starts in this window",
         )
     users = _on_record(o, after, patch)
-    written = sorted(_strategy(after, patch), reverse=True)
+    _, strategy, _ = after.strategy_path
+    of_type = [member for member in ("type",) if member in ((patch.get("spec") or {}).get(strategy) or {})]
+    written = [*of_type, *sorted(_strategy(after, patch), reverse=True)]
     words = " and ".join(f"{each} {users[each]}" for each in written if each in users)
     if words:
         held = before.strategy.partition >= HOLD
@@ -135,6 +137,6 @@ def _operations(workload: Target, patch: Object, body: Object) -> list[Object]:
     if changed:
         spec, holder, update = workload.strategy_path
         strategy = (body.get(spec) or {}).get(holder) or {}
-        value = {"type": "RollingUpdate", **strategy, update: {**_strategy(workload, body), **changed}}
+        value = {**strategy, "type": ROLLING_UPDATE, update: {**_strategy(workload, body), **changed}}
         operations.append({"op": "add", "path": member(f"/{spec}", holder), "value": value})
     return operations

@@ -12,8 +12,9 @@ from msgspec import structs
 from rollout_lws.admission.review import ALLOWED, Outcome, Response
 from rollout_lws.admission.workloads import hold, pending
 from rollout_lws.rollout.observation import Capabilities, Observation
-from rollout_lws.sandbox.patching.patches import json_patch
+from rollout_lws.sandbox.patching.patches import json_patch, merge_patch
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
+from rollout_lws.targets.stateful_set import StatefulSetTarget
 from rollout_lws.workload.hold import HOLD, give_back, hold_record, is_held, users_strategy
 from rollout_lws.workload.hold import hold as held_by
 from tests.rollout.build import at_rest, in_step, rollout
@@ -372,3 +373,28 @@ def test_what_is_on_record_is_of_this_very_lws() -> None:
     status = at_rest()
     status["stable"] = status["stable"].model_copy(update={"workload_uid": "uid-before"})
     assert (UID, asked(version(), version(4), status=status)) == ("uid-llama", ALLOWED)
+
+
+def test_a_stateful_set_stays_held_when_a_manifest_states_on_delete() -> None:
+    """Applied again, it would have each pod that is evicted come back at the version of the template."""
+    template = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
+    body: dict[str, Any] = {
+        "metadata": {"name": NAME, "namespace": "prod", "uid": "uid-llama", "generation": 1},
+        "spec": {"replicas": 3, "template": template, "updateStrategy": {"type": "OnDelete"}},
+    }
+
+    def typed(value: dict[str, Any]) -> StatefulSetTarget:
+        return msgspec.json.decode(msgspec.json.encode(value), type=StatefulSetTarget)
+
+    held: dict[str, Any] = merge_patch(body, held_by(typed(body), KEYS, MINE))
+    applied: dict[str, Any] = merge_patch(
+        held, {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
+    )
+    o = seen()
+    response = hold(o, typed(held), typed(applied), applied)
+    stored = json_patch(applied, list(response.patch))
+    assert response.outcome is Outcome.REPAIRED
+    assert stored["spec"]["updateStrategy"] == held["spec"]["updateStrategy"]
+    assert users_strategy(typed(stored), KEYS).type == "OnDelete"
+    assert "type OnDelete" in response.warnings[0]
+    assert hold(o, typed(held), typed(stored), stored) == ALLOWED

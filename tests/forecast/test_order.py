@@ -32,7 +32,7 @@ def ordered(style: str, *steps: Any, seconds: float = 0, **more: Any) -> Forecas
         (ordered("InPlace", (3, "60%")), [(3, 3, 3), (1, 1, 1)]),
         (ordered("InPlace", (3, "60%"), unavailable=2), [(2, 3, 3), (1, 1, 1)]),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, list) else value.strategy.name,
 )
 def test_loads_come_one_after_the_other(found: Forecast, expected: list[tuple[int, int, int]]) -> None:
     assert table(found, loading) == expected

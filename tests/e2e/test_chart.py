@@ -78,7 +78,7 @@ async def test_of_all_pods_the_controller_may_delete_leaders_only(
             while (refusal := await _deletion(admin, controller, "1")) is None:
                 pass
         assert refusal.code == 403
-        assert "rollout-lws deletes leaders of LeaderWorkerSets only" in str(refusal)
+        assert "rollout-lws deletes leaders of LeaderWorkerSets and pods of StatefulSets only" in str(refusal)
         assert await _deletion(admin, controller, "0") is None
 
 

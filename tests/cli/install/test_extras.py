@@ -209,6 +209,8 @@ def pod(labels: Object | None) -> Object:
     [
         (pod({"leaderworkerset.sigs.k8s.io/worker-index": "0", "app": "llama"}), True),
         (pod({"leaderworkerset.sigs.k8s.io/worker-index": "1"}), False),
+        (pod({"statefulset.kubernetes.io/pod-name": "llama-0", "app": "llama"}), True),
+        (pod({"statefulset.kubernetes.io/pod-name": "llama-0", "leaderworkerset.sigs.k8s.io/name": "llama"}), False),
         (pod({"app": "llama"}), False),
         (pod(None), False),
     ],

@@ -13,11 +13,16 @@ from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.count import HOLD, partition
 from tests.scenarios.invariants import always_serving, nothing_unapproved_starts
 from tests.scenarios.kinds import MADE, ON_DELETE, ORDERED, STATEFUL_SET, LeaderWorkerSets, StatefulSets
+from tests.scenarios.metered import LAG, metered
 from tests.scenarios.routed import BY_ROUTE, FIVE, SERVICE, create_provider, routing, share
 from tests.scenarios.stories import CANARY, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
+GREEN: tuple[dict[str, Any], ...] = (
+    {"replicas": "100%", "traffic": "50%", "pause": {}},
+    {"replicas": "100%", "traffic": "100%"},
+)
 
 
 def using(world: World, kind: LeaderWorkerSets) -> World:
@@ -238,3 +243,40 @@ async def test_surge_is_refused_with_what_to_use(world: World) -> None:
     assert told in world.condition("Stalled")["message"]
     assert world.groups() == world.all_at("v1")
     assert world.get(STATEFUL_SETS, CANARY) is None
+
+
+@pytest.mark.parametrize("style", ["canary", "blueGreen"])
+@pytest.mark.parametrize("kind", [STATEFUL_SET, ORDERED], ids=str)
+async def test_no_request_is_lost_while_a_promotion_has_both_versions_behind_one_service(
+    kind: StatefulSets, style: str
+) -> None:
+    """Then the Service is not pinned, and the canary gets nothing besides: each pod has the same part."""
+    steps = ({"replicas": 2, "traffic": "40%", "pause": {}}, {"replicas": "100%"}) if style == "canary" else GREEN
+    async with metered(*steps, kind=kind, style=style) as m:
+        await m.release()
+        assert (await m.shares())[CANARY] == pytest.approx(0.5 if style == "blueGreen" else 0.4, abs=0.01)
+        m.world.approve()
+        if style == "blueGreen":
+            # It always asks once more.
+            await m.step(2)
+            m.world.approve()
+        renewed = lambda: 0 < [*m.world.groups().values()].count("v2") < 5  # noqa: E731
+        await m.world.until(lambda: renewed() or m.world.state == "Healthy", "the promotion", 1200)
+        if style == "canary":
+            await m.world.sleep(LAG)
+            assert share(m.world) == 0
+            selector = (m.world.get(SERVICES, SERVICE) or {})["spec"]["selector"]
+            assert selector == {"app": "llama"}
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_an_abort_in_such_a_promotion_loses_none_either() -> None:
+    async with metered({"replicas": 2, "traffic": "40%", "pause": {}}, kind=STATEFUL_SET) as m:
+        await m.release()
+        m.world.approve()
+        await m.world.until(lambda: "v2" in m.world.groups().values(), "a renewed group", 1200)
+        await m.abort()
+        # Streams on groups that were renewed end with them, as those of a LeaderWorkerSet do.
+        assert not m.meter.failures
+        assert m.world.groups() == m.world.all_at("v1")

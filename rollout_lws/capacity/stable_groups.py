@@ -95,8 +95,11 @@ class StableGroups:
 
     @property
     def allowed(self) -> int:
-        """The user's maxUnavailable in groups; at least 1, because an update in place needs one."""
-        return max(1, self.unavailable)
+        """The user's maxUnavailable in groups; at least 1, because an update in place needs one.
+
+        It is 1 where groups are made one after the other: more would be down for longer, and no sooner back.
+        """
+        return 1 if self.facts.workload.ordered else max(1, self.unavailable)
 
     @property
     def unavailable(self) -> int:

@@ -107,7 +107,7 @@ class _Course:
 
     @property
     def allowed(self) -> int:
-        return max(1, self.given.unavailable)
+        return 1 if self.given.order is not None else max(1, self.given.unavailable)
 
     def _rounds(self, groups: int, batch: int) -> int:
         """Consecutive startups of so many groups in batches of this size."""

@@ -21,6 +21,7 @@ from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     LWS_NAME,
     SERVICES,
+    STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.sandbox.api_resources import GATEWAYS
@@ -195,6 +196,26 @@ async def pooled(server: ApiServer) -> None:
     await until(server, state("Healthy"))
 
 
+async def of_a_stateful_set(server: ApiServer) -> None:
+    """One of a StatefulSet."""
+
+    def template(tag: str) -> dict[str, Any]:
+        container = {"name": "vllm", "image": f"vllm/vllm-openai:{tag}"}
+        return {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": [container]}}
+
+    selector = {"matchLabels": {"app": "llama"}}
+    spec = {"replicas": 2, "serviceName": "llama", "selector": selector, "template": template("v0")}
+    server.create(STATEFUL_SETS, STATEFUL_SETS.manifest("llama", "default", spec=spec))
+    ref = {"apiVersion": STATEFUL_SETS.api_version, "kind": STATEFUL_SETS.kind, "name": "llama"}
+    plan = {"workloadRef": ref, "strategy": {"canary": {"steps": [{"replicas": 1, "pause": {}}]}}}
+    server.create(rollouts(), rollouts().manifest("llama", "default", spec=plan))
+    await until(server, state("Healthy"))
+    server.patch(STATEFUL_SETS, "default", "llama", {"spec": {"template": template("v1")}})
+    await until(server, state("AwaitingApproval"))
+    approve(server)
+    await until(server, state("Healthy"))
+
+
 async def taken_back(server: ApiServer) -> None:
     """One that goes back in mid-promotion."""
     create(server, "default")
@@ -233,6 +254,9 @@ Story: TypeAlias = Callable[[ApiServer], Awaitable[None]]
 #: The rights that the simplest release does without, each with the story that needs it; one without a verb stands for
 #: all rights on the resource.
 _NEEDED: Mapping[str, Story] = {
+    "create statefulsets.apps": of_a_stateful_set,
+    "patch statefulsets.apps": of_a_stateful_set,
+    "delete statefulsets.apps": of_a_stateful_set,
     "delete pods": taken_back,
     "create services": routed,
     "patch services": routed,
@@ -250,7 +274,7 @@ _NEEDED: Mapping[str, Story] = {
     "patch controllerrevisions.apps": forgotten,
     "delete controllerrevisions.apps": forgotten,
 }
-STORIES: tuple[Story, ...] = (released, routed, pooled, taken_back, hindered, forgotten)
+STORIES: tuple[Story, ...] = (released, routed, pooled, of_a_stateful_set, taken_back, hindered, forgotten)
 
 
 def story(right: Right) -> Story:

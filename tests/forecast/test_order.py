@@ -25,12 +25,12 @@ def ordered(style: str, *steps: Any, seconds: float = 0, **more: Any) -> Forecas
     [
         # Windows, startups one after the other, loads.
         (ordered("ExtraWorkload", (3, "50%"), "100%"), [(0, 3, 3), (0, 0, 0), (4, 4, 4)]),
-        (ordered("ExtraWorkload", (3, "50%"), "100%", unavailable=2), [(0, 3, 3), (0, 0, 0), (2, 4, 4)]),
+        (ordered("ExtraWorkload", (3, "50%"), "100%", unavailable=2), [(0, 3, 3), (0, 0, 0), (4, 4, 4)]),
         (ordered("ExtraWorkload", ("100%", "100%")), [(0, 4, 4), (1, 4, 4)]),
         (ordered("BlueGreen", ("50%", "0%"), ("100%", "100%")), [(0, 2, 2), (0, 2, 2), (1, 4, 4)]),
         (ordered("BlueGreen", (1, "0%")), [(0, 1, 1), (1, 7, 7)]),
         (ordered("InPlace", (3, "60%")), [(3, 3, 3), (1, 1, 1)]),
-        (ordered("InPlace", (3, "60%"), unavailable=2), [(2, 3, 3), (1, 1, 1)]),
+        (ordered("InPlace", (3, "60%"), unavailable=2), [(3, 3, 3), (1, 1, 1)]),
     ],
     ids=lambda value: str(value) if isinstance(value, list) else value.strategy.name,
 )

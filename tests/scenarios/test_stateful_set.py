@@ -11,7 +11,7 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.count import HOLD, partition
-from tests.scenarios.invariants import always_serving, nothing_unapproved_starts
+from tests.scenarios.invariants import always_serving, at_most_down, nothing_unapproved_starts
 from tests.scenarios.kinds import MADE, ON_DELETE, ORDERED, STATEFUL_SET, LeaderWorkerSets, StatefulSets
 from tests.scenarios.metered import LAG, metered
 from tests.scenarios.routed import BY_ROUTE, FIVE, SERVICE, create_provider, routing, share
@@ -280,3 +280,22 @@ async def test_an_abort_in_such_a_promotion_loses_none_either() -> None:
         # Streams on groups that were renewed end with them, as those of a LeaderWorkerSet do.
         assert not m.meter.failures
         assert m.world.groups() == m.world.all_at("v1")
+
+
+async def test_in_order_one_group_is_renewed_at_a_time_however_many_may_be_down() -> None:
+    """Two would come back one after the other, and be down for as long together."""
+    world = World(Options(stateful_sets="max_unavailable"))
+    using(world, ORDERED)
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    world.create_workload(replicas=4, size=1, updateStrategy=rolling)
+    world.create_rollout({"replicas": "50%", "pause": {}}, canary={"capacity": "InPlace"})
+    await world.until(lambda: world.groups() == dict.fromkeys(range(4), "v1"), "made")
+    world.start_controller()
+    await world.until_state("Healthy")
+    world.checks.append(at_most_down(1))
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy")
+    assert_clean(world, "v2")
+    world.close()

@@ -184,7 +184,8 @@ def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
     many = last.new >= d.replicas
     if many and asked is not None and not found.given.unlisted:
         return
-    at_once = found.strategy.batch_size(max(1, unavailable), last.new, d.replicas)
+    allowed = 1 if d.stable.workload.ordered else max(1, unavailable)
+    at_once = found.strategy.batch_size(allowed, last.new, d.replicas)
     told = (
         f"the promotion renews {at_once} of {d.replicas} groups at a time, in {last.windows} windows, while they still"
         " get requests: what runs on one ends as its preStop and terminationGracePeriodSeconds allow"

@@ -63,7 +63,7 @@ class PodLabels:
     def workload_of(self, labels: Mapping[str, str]) -> str:
         """The name of the workload that a pod with these labels belongs to; "" if none has it."""
         value = labels.get(self.mark) or ""
-        return value if self.workload is not None else value.rpartition("-")[0]
+        return value if self.workload is not None else _stateful_set(value)
 
     def marks_leader(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod of the kind with these labels takes requests."""
@@ -120,3 +120,18 @@ def workload_among(labels: Mapping[str, str]) -> str:
     """The name of the workload that a pod with these labels belongs to; "" for pods of another kind."""
     names = labels_among(labels)
     return names.workload_of(labels) if names is not None else ""
+
+
+def workload_selected(selected: Mapping[str, str | None]) -> str:
+    """The name of the one workload that a selector with these labels is limited to, or to one version or group of it;
+    "" if none is told by them.
+    """
+    labels = {key: value for key, value in selected.items() if value is not None}
+    return workload_among(labels) or _stateful_set(labels.get(POD_REVISION, ""))
+
+
+def _stateful_set(made: str) -> str:
+    """The name of the StatefulSet whose controller has made this name of a pod or ControllerRevision: it appends a dash
+    and an ordinal or a hash, and no label has the name alone.
+    """
+    return made.rpartition("-")[0]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.released import POD_REVISION, WITH_WORKERS, PodLabels, labels_among
+from rollout_lws.objects.released import POD_REVISION, WITH_WORKERS, PodLabels, labels_among, workload_selected
 from rollout_lws.objects.resources import INFERENCE_POOLS, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.targets.target import Target, called
@@ -68,10 +68,7 @@ def of_workload(labels: PodLabels, name: str, keys: Keys) -> dict[str, str]:
 
 def pinned_workload(selected: Changes, keys: Keys) -> str:
     """The name of the one workload whose groups a selector with these labels selects; "" if none is told by them."""
-    revision = selected.get(POD_REVISION) or ""
-    # The revision of a StatefulSet's pods is the name of a ControllerRevision of the StatefulSet's.
-    by_name = WITH_WORKERS.workload_of({key: value for key, value in selected.items() if value is not None})
-    return by_name or selected.get(keys.made) or revision.rpartition("-")[0]
+    return selected.get(keys.made) or workload_selected(selected)
 
 
 def pinning_keys(keys: Keys) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.api.structural import ITEMS_LIMIT
-from rollout_lws.objects.released import POD_REVISION, workload_among
+from rollout_lws.objects.released import workload_selected
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS, SERVICES, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
@@ -126,16 +126,11 @@ def of_one_workload(d: Draft, workload: str) -> Iterator[tuple[Resource, str]]:
                 continue
             own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
             # By headless ones pods find each other.
-            if _names(own) == workload and live["spec"].get("clusterIP") != "None":
+            if workload_selected(own) == workload and live["spec"].get("clusterIP") != "None":
                 yield selecting.resource, name
     for name, live in sorted(objects.get(POD_DISRUPTION_BUDGETS, {}).items()):
-        if _names(_matched(live)) == workload:
+        if workload_selected(_matched(live)) == workload:
             yield POD_DISRUPTION_BUDGETS, name
-
-
-def _names(selected: Mapping[str, str]) -> str:
-    """The name of the one workload whose groups, or one of them, a selector selects by labels of its controller."""
-    return workload_among(selected) or (selected.get(POD_REVISION) or "").rpartition("-")[0]
 
 
 def _matched(budget: Object) -> Mapping[str, str]:

@@ -26,7 +26,7 @@ from rollout_lws.controller.on_demand_watches import (
     slices_of,
 )
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck
+from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck, unlisted
 from rollout_lws.controller.startup_metrics import StartupMetrics
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
@@ -159,12 +159,7 @@ class Controller:
         """Why this controller is not ready, as lines of "resource: what is wrong"; "" when it is."""
         if self.ready:
             return ""
-        waiting = {
-            str(each.resource): each.trouble or "the first list is on its way"
-            for each in self._informers
-            if each.denied or not each.is_synced
-        }
-        return "".join(f"{resource}: {why}\n" for resource, why in waiting.items()) or "stopping\n"
+        return unlisted(self._informers) or "stopping\n"
 
     def look(self, namespace: str) -> CachedWorld | None:
         """The caches of a namespace, on the leader and on standby replicas. None before they are filled, for an
@@ -179,14 +174,13 @@ class Controller:
         """Missing permissions that no Rollout's status can report: lines like those of ``missing``."""
         if not self.ready:
             return ""
-        # Several informers follow one resource.
-        blind = dict.fromkeys(f"{each.resource}: {each.trouble}\n" for each in self._informers if each.denied)
+        blind = unlisted(each for each in self._informers if each.denied)
         mute = [
             f"{permission.what}: {message}: {allow(permission.verb, permission.what)}\n"
             for permission, message in self._client.denials.current
             if permission.resource == rollouts(self._keys.group) and permission.subresource
         ]
-        return "".join((*blind, *mute))
+        return "".join((blind, *mute))
 
     @property
     def _informers(self) -> list[Informer[Any]]:

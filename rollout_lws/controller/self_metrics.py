@@ -33,6 +33,15 @@ def stuck(informers: Iterable[Informer[Any]]) -> str:
     )
 
 
+def unlisted(informers: Iterable[Informer[Any]]) -> str:
+    """A line for each different reason why informers do not follow the cluster. Several informers can follow one
+    resource: the trouble of one is told although another's list is still on its way.
+    """
+    waiting = (each for each in informers if each.denied or not each.is_synced)
+    lines = (f"{each.resource}: {each.trouble or 'the first list is on its way'}\n" for each in waiting)
+    return "".join(dict.fromkeys(lines))
+
+
 def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
     """By resource, seconds since the last traffic of its most silent informer; kinds that the server does not serve are
     left out.

@@ -163,12 +163,21 @@ class InferencePools(Model):
 
 
 class GatewayRef(Model):
-    """The HTTPRoute whose rules share requests, and what they lead to."""
+    """The routes whose rules share requests, and what they lead to."""
 
     http_route_name: Name | None = None
     """Name of the HTTPRoute."""
+    grpc_route_name: Name | None = None
+    """Name of the GRPCRoute."""
     inference_pool: InferencePools | None = None
     """Pools that the route's rules refer to instead of Services."""
+
+
+class IstioRef(Model):
+    """The VirtualService whose HTTP routes share requests."""
+
+    virtual_service_name: Name
+    """Name of the VirtualService."""
 
 
 class NetworkRef(Model):
@@ -215,6 +224,8 @@ class TrafficRouting(Model):
     """Route by an Ingress."""
     gateway: GatewayRef | None = None
     """Route by the Gateway API."""
+    istio: IstioRef | None = None
+    """Route by Istio."""
     custom_network_refs: Annotated[tuple[NetworkRef, ...], Field(max_length=16)] = ()
     """Routing objects of other kinds, which is not built yet: refused."""
     target: Literal["AsSelected", "Leaders", "AllPods"] = "AsSelected"
@@ -230,7 +241,9 @@ class TrafficRouting(Model):
     @property
     def any_router(self) -> bool:
         """Whether an object is named in which shares can be written."""
-        return self.ingress is not None or bool(self.gateway and self.gateway.http_route_name)
+        gateway = self.gateway
+        others = self.ingress is not None or self.istio is not None
+        return others or bool(gateway and (gateway.http_route_name or gateway.grpc_route_name))
 
 
 class MetadataPatch(Model):

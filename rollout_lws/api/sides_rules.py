@@ -153,7 +153,7 @@ def _workloads(spec: RolloutSpec, counterpart: CounterpartRef) -> Iterator[Probl
 def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
     at = "spec.strategy.canary.trafficRoutings"
     if not canary.traffic_routings:
-        yield Problem(at, "the release of a pair moves requests: name the HTTPRoute and the Services of both workloads")
+        yield Problem(at, "the release of a pair moves requests: name the route and the Services of both workloads")
         return
     yield from _shares(canary)
     for index, step in enumerate(canary.steps):
@@ -164,7 +164,10 @@ def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
             )
     routing = canary.traffic_routings[0]
     if routing.ingress is not None:
-        yield Problem(f"{at}[0].ingress", "an Ingress cannot name both Services of a pair: use gateway.httpRouteName")
+        yield Problem(
+            f"{at}[0].ingress",
+            "an Ingress cannot name both Services of a pair: name a route in gateway",
+        )
     if routing.target != "AsSelected":
         yield Problem(
             f"{at}[0].target", "a pair's Services keep the selectors that they have: remove it, and correct those"

@@ -83,9 +83,15 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
                 "other routing objects are not built yet: use gateway.httpRouteName or ingress",
             )
         unnamed = gateway is None or not gateway.http_route_name
+        by_grpc = gateway is not None and gateway.grpc_route_name
         if gateway is not None and gateway.inference_pool is not None and unnamed:
             yield Problem(
                 f"{path}.gateway.httpRouteName", "name the HTTPRoute that refers to the inference pools as well"
+            )
+        elif gateway is not None and gateway.inference_pool is not None and by_grpc:
+            yield Problem(
+                f"{path}.gateway.grpcRouteName",
+                "inference pools answer HTTP requests: remove it, or refer to Services in the routes",
             )
         elif gateway is not None and gateway.inference_pool is not None and routing.ingress is not None:
             yield Problem(
@@ -94,7 +100,8 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
             )
         elif not routing.any_router and not routing.custom_network_refs:
             yield Problem(
-                f"{path}.gateway.httpRouteName", "name the HTTPRoute that shares the requests, or set ingress"
+                f"{path}.gateway.httpRouteName",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName or ingress",
             )
 
 

@@ -12,7 +12,6 @@ import msgspec
 from rollout_lws.objects.released import POD_NAME
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
     INFERENCE_POOLS,
     PODS,
     SERVICES,
@@ -22,7 +21,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.names import Names, of_sides
-from rollout_lws.traffic.registry import SPECS, named_in, resources_of
+from rollout_lws.traffic.registry import PAIR_KINDS, SPECS, named_in, resources_of
 from rollout_lws.traffic.services import backends
 
 #: Revision of the version that is assumed to run.
@@ -165,8 +164,8 @@ def _examples(
     if names.is_pair:
         weights = (0, 100) if active == sides[1] else (100, 0)
         weighted = [{**each, "weight": weight} for each, weight in zip(references, weights, strict=True)]
-        route = examples[HTTP_ROUTES, ""]
-        examples[HTTP_ROUTES, ""] = {**route, "rules": [{"backendRefs": weighted}]}
+        for resource in PAIR_KINDS:
+            examples[resource, ""] = {**examples[resource, ""], "rules": [{"backendRefs": weighted}]}
     for workload, service, pool in zip(
         sides, (names.service, names.canary_service), (names.stable_pool, names.canary_pool), strict=True
     ):

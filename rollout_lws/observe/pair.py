@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rollout_lws.api import Rollout, rollout_spec
-from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
+from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.observe.routing import mentioning, plain_all
 from rollout_lws.observe.world import World
 from rollout_lws.rollout.observation import Companion
 from rollout_lws.rollout.routing.sides import ACTIVE, Side, active_side
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
-from rollout_lws.traffic.route.pair import PairMark, mark_of, weights_of
+from rollout_lws.traffic.registry import PAIR_KINDS
+from rollout_lws.traffic.route.kinds import PAIR_RULES
+from rollout_lws.traffic.route.pair import PairMark, mark_of
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import backends
-from rollout_lws.traffic.split import Backends, Object
+from rollout_lws.traffic.split import Backends
 from rollout_lws.workload.facts import Facts
 
 
@@ -48,10 +50,10 @@ def pair_of(
     style = spec.strategy.style
     asked = named(style.traffic_routings[0] if style and style.traffic_routings else None)
     own = of_sides(asked, first, first) if asked is not None else None
-    routes = {ref.name for ref in asked.refs if ref.kind == HTTP_ROUTES.kind} if asked is not None else set[str]()
-    live = _named(world, routes)
-    found = _on_record(world, rollout, routes)
-    weights = weights_of(live, backends(own)) if live is not None and own is not None else (0, 0)
+    routes = _routes(asked)
+    known = _on_record(world, rollout, routes)
+    found = known[0] if known else None
+    weights = _weights(world, routes, own)
     stable = rollout.status.stable if rollout.status is not None else None
     active = active_side(
         *(
@@ -71,7 +73,7 @@ def pair_of(
     )
     names = own if own is None or active in ("", first) else own.turned(active)
     if found is not None and found[1].backends is not None:
-        begun = _of_release(*found, names, active)
+        begun = _of_release(known, names, active)
         names = begun if begun is not None else names
     turned = active == second
     companions = tuple(
@@ -98,34 +100,47 @@ def _is_labelled(rollout: Rollout, lws: Target | None, world: World) -> bool:
     return rollout.spec.scales_sides and lws is not None and lws.metadata.labels.get(world.keys.side) == ACTIVE
 
 
-def _named(world: World, names: set[str]) -> Object | None:
-    """The route that the spec names, if it is known."""
-    near = [each for each in world.every(HTTP_ROUTES) if each.metadata.name in names] if names else []
-    return next(iter(plain_all(near).values()), None)
+def _routes(asked: Names | None) -> tuple[ManagedRef, ...]:
+    """The routes that these names have."""
+    kinds = {resource.kind for resource in PAIR_KINDS}
+    return tuple(ref for ref in asked.refs if ref.kind in kinds) if asked is not None else ()
 
 
-def _on_record(world: World, rollout: Rollout, names: set[str]) -> tuple[str, PairMark] | None:
-    """Name and entry of the route that carries one of this Rollout: one that a release has moved requests in, else the
-    one that the spec names, else any.
+def _weights(world: World, routes: Iterable[ManagedRef], own: Names | None) -> tuple[int, int]:
+    """The weights of both sides in the first of these routes that is known; zeros without one."""
+    if own is None:
+        return 0, 0
+    for ref in routes:
+        resource = next(each for each in PAIR_KINDS if each.kind == ref.kind)
+        near = [each for each in world.every(resource) if each.metadata.name == ref.name]
+        for live in plain_all(near).values():
+            return PAIR_RULES[resource].weights(live, backends(own))
+    return 0, 0
+
+
+def _on_record(world: World, rollout: Rollout, asked: Collection[ManagedRef]) -> list[tuple[ManagedRef, PairMark]]:
+    """The routes that carry an entry of this Rollout, with that: first those that a release has moved requests in, then
+    those that the spec names.
     """
     uid = rollout.metadata.uid
     marked = (
-        (str(live["metadata"]["name"]), mark)
-        for live in mentioning(world.every(HTTP_ROUTES), uid)
+        (ManagedRef(resource.kind, str(live["metadata"]["name"])), mark)
+        for resource in PAIR_KINDS
+        for live in mentioning(world.every(resource), uid)
         if (mark := mark_of(live, uid, world.keys)) is not None
     )
-    return min(marked, key=lambda each: (not each[1].begun, each[0] not in names, each[0]), default=None)
+    return sorted(marked, key=lambda each: (not each[1].begun, each[0] not in asked, each[0].name))
 
 
-def _of_release(route: str, mark: PairMark, asked: Names | None, active: str) -> Names | None:
-    """The names of the release that wrote this entry; None where they are those that are asked for."""
-    moved = mark.backends
+def _of_release(known: Sequence[tuple[ManagedRef, PairMark]], asked: Names | None, active: str) -> Names | None:
+    """The names of the release that wrote the first of these entries; None where they are those that are asked for."""
+    (route, mark), moved = known[0], known[0][1].backends
     if moved is None:
         return None
     both = moved if active in ("", mark.active) else Backends(moved.canary, moved.stable)
-    if asked is not None and backends(asked) == both and route in {ref.name for ref in asked.refs}:
+    if asked is not None and backends(asked) == both and route in asked.refs:
         return None
-    refs: tuple[ManagedRef, ...] = (ManagedRef(HTTP_ROUTES.kind, route),)
+    refs = tuple(ref for ref, other in known if other.backends == moved)
     services = (both.stable.name, both.canary.name)
     if both.stable.kind != SERVICES.kind:
         services = (asked.service if asked is not None else "", "")

@@ -10,7 +10,7 @@ import msgspec
 from rollout_lws.api import PlannedGate, Rollout, RolloutStatus, StyleStrategy, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.batch_release import owner_reference
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.observe.cache_types import StoredObject
 from rollout_lws.observe.world import World
@@ -22,7 +22,7 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, annotated_names
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.pools import fails_closed, picker_service
-from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_kinds
+from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object, Split
@@ -41,7 +41,7 @@ def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
     if rollout.spec.counterpart_ref is not None:
-        kinds = tuple(dict.fromkeys((*kinds, HTTP_ROUTES)))
+        kinds = tuple(dict.fromkeys((*kinds, *PAIR_KINDS)))
     objects = {resource: mentioning(world.every(resource), keys.original, uid) for resource in kinds}
     objects[SERVICES] = noted
     waits = ""

@@ -25,8 +25,6 @@ RBAC = (
 )
 GATEWAY_CLASSES = Resource("gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses", namespaced=False)
 GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
-VIRTUAL_SERVICES = Resource("networking.istio.io", "v1", "VirtualService", "virtualservices")
-DESTINATION_RULES = Resource("networking.istio.io", "v1", "DestinationRule", "destinationrules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +170,6 @@ BUILTINS: tuple[Served, ...] = (
     _serve(known.ADMISSION_POLICY_BINDINGS, status=False, generation=True),
     _serve(POD_DISRUPTION_BUDGETS, "pdb", generation=True),
     _serve(GATEWAY_CLASSES, "gc", generation=True),
-    _serve(VIRTUAL_SERVICES, "vs", generation=True),
-    _serve(DESTINATION_RULES, "dr", generation=True),
 )
 
 

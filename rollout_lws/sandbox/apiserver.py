@@ -15,7 +15,7 @@ from rollout_lws.objects.resources import NAMESPACES, Resource
 from rollout_lws.sandbox import cascading_deletion
 from rollout_lws.sandbox.admission import deletion, kinds, metadata, scaling
 from rollout_lws.sandbox.api_resources import BUILTINS, Served
-from rollout_lws.sandbox.definitions import crds, gateway_api
+from rollout_lws.sandbox.definitions import crds, gateway_api, istio
 from rollout_lws.sandbox.index import Object
 from rollout_lws.sandbox.patching import ownership, patches, strategic, verbatim
 from rollout_lws.sandbox.store import Event, Store
@@ -47,7 +47,7 @@ class ApiServer:
     def __init__(
         self,
         clock: Callable[[], float],
-        resources: Iterable[Served] = (*BUILTINS, *gateway_api.SERVED),
+        resources: Iterable[Served] = (*BUILTINS, *gateway_api.SERVED, *istio.SERVED),
         *,
         seed: int | None = None,
         history: int = 5000,

@@ -8,12 +8,11 @@ from datetime import datetime
 from rollout_lws.objects.resources import ObjectRef
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
-from rollout_lws.traffic.registry import HTTP_ROUTE
 from rollout_lws.traffic.route.pair import PairMark, PairRules, mark_of
 from rollout_lws.traffic.router import RouteState, Written, patched
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.traffic.weighted_router import PAIR_RULES, RULES, RuleRouter
+from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter, RuleRouter, VirtualServiceRouter
 
 
 class PairRouter(RuleRouter):
@@ -102,4 +101,16 @@ class PairRouter(RuleRouter):
 class PairHttpRouter(PairRouter):
     """The user's own HTTPRoute."""
 
-    spec, rules, pair = HTTP_ROUTE, RULES, PAIR_RULES
+    spec, rules, pair = HttpRouter.spec, HttpRouter.rules, HttpRouter.pair
+
+
+class PairGrpcRouter(PairRouter):
+    """The user's own GRPCRoute."""
+
+    spec, rules, pair = GrpcRouter.spec, GrpcRouter.rules, GrpcRouter.pair
+
+
+class PairVirtualServiceRouter(PairRouter):
+    """The user's own VirtualService."""
+
+    spec, rules, pair = VirtualServiceRouter.spec, VirtualServiceRouter.rules, VirtualServiceRouter.pair

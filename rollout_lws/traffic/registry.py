@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import (
+    GRPC_ROUTES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names
@@ -51,6 +53,8 @@ class RouterSpec:
     """Schema of the members of spec that are read; None where the kind's own definition is available."""
     to_pools: bool = False
     """Whether it can send requests to InferencePools."""
+    of_pairs: bool = False
+    """Whether a user may name the backends of two workloads in it, so that a pair can be released by it."""
     grace_seconds: int | None = None
     """gracePeriodSeconds that ``init`` proposes; None: the default."""
 
@@ -88,6 +92,11 @@ def _route(_: str, backend: Json) -> Json:
     return {"parentRefs": [{"name": "assumed"}], "rules": [{"backendRefs": [backend]}]}
 
 
+def _virtual_service(_: str, backend: Json) -> Json:
+    destination = {"host": backend["name"], "port": {"number": backend["port"]}}
+    return {"hosts": [backend["name"]], "http": [{"route": [{"destination": destination}]}]}
+
+
 def _ingress(service: str, _: Json) -> Json:
     backend = {"service": {"name": service, "port": {"number": 80}}}
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
@@ -103,6 +112,27 @@ HTTP_ROUTE = RouterSpec(
     older=("v1beta1",),
     conditions=("Accepted", "ResolvedRefs"),
     to_pools=True,
+    of_pairs=True,
+)
+GRPC_ROUTE = RouterSpec(
+    GRPC_ROUTES,
+    ("gateway", "grpcRouteName"),
+    ("rules",),
+    _route,
+    "let it ignore the rules of the route",
+    conditions=("Accepted", "ResolvedRefs"),
+    of_pairs=True,
+)
+VIRTUAL_SERVICE = RouterSpec(
+    VIRTUAL_SERVICES,
+    ("istio", "virtualServiceName"),
+    ("http",),
+    _virtual_service,
+    "let it ignore the HTTP routes of the VirtualService",
+    older=("v1beta1", "v1alpha3"),
+    of_pairs=True,
+    # Istio does not report when all proxies have applied a change, unless it is told to.
+    grace_seconds=15,
 )
 INGRESS = RouterSpec(
     INGRESSES,
@@ -117,7 +147,9 @@ INGRESS = RouterSpec(
     grace_seconds=15,
 )
 #: Every kind of router, in the order of evaluation and output.
-SPECS = (HTTP_ROUTE, INGRESS)
+SPECS = (HTTP_ROUTE, GRPC_ROUTE, VIRTUAL_SERVICE, INGRESS)
+#: The kinds by which a pair can be released. Its weights are there at rest, too.
+PAIR_KINDS: tuple[Resource, ...] = tuple(spec.resource for spec in SPECS if spec.of_pairs)
 #: Kinds apart from Services that a release modifies or creates; they are watched on demand.
 ROUTING_KINDS: tuple[Resource, ...] = (*(spec.resource for spec in SPECS), INFERENCE_POOLS)
 _BY_KIND = {each.kind: each for each in ROUTING_KINDS}
@@ -163,8 +195,11 @@ def needed_kinds(names: Names) -> tuple[Resource, ...]:
 
 
 def looked_at_kinds(names: Names) -> tuple[Resource, ...]:
-    """The needed kinds, and those that may hold objects that a release has to consider."""
-    return tuple(dict.fromkeys((*needed_kinds(names), INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))
+    """The needed kinds, and those that may hold objects that a release has to consider: of a pair, a route that the
+    Rollout has named before.
+    """
+    left = PAIR_KINDS if names.is_pair else ()
+    return tuple(dict.fromkeys((*needed_kinds(names), *left, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))
 
 
 def _at(said: Json, field: Field) -> str:

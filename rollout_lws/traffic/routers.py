@@ -16,16 +16,16 @@ from rollout_lws.api import TrafficRouting
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.pair_router import PairHttpRouter, PairRouter
+from rollout_lws.traffic.pair_router import PairGrpcRouter, PairHttpRouter, PairRouter, PairVirtualServiceRouter
 from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.weighted_router import HttpRouter
+from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter, VirtualServiceRouter
 
 _Router = TypeVar("_Router", bound=Router)
 #: The implementation of each of ``registry.SPECS``.
-ROUTERS: tuple[type[Router], ...] = (HttpRouter, IngressRouter)
+ROUTERS: tuple[type[Router], ...] = (HttpRouter, GrpcRouter, VirtualServiceRouter, IngressRouter)
 #: The same for a pair. Only these kinds can name the backends of both of its workloads.
-PAIR_ROUTERS: tuple[type[PairRouter], ...] = (PairHttpRouter,)
+PAIR_ROUTERS: tuple[type[PairRouter], ...] = (PairHttpRouter, PairGrpcRouter, PairVirtualServiceRouter)
 
 
 @lru_cache(maxsize=4)

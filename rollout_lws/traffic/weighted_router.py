@@ -1,4 +1,4 @@
-"""Routers for routes with weighted rules (Gateway API HTTPRoute): the weight is written into the user's object."""
+"""Routers for routes with weighted rules (the Gateway API's): the weight is written into the user's object."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import ObjectRef
+from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, VIRTUAL_SERVICES, ObjectRef
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.registry import HTTP_ROUTE, RouterSpec
+from rollout_lws.traffic.registry import GRPC_ROUTE, HTTP_ROUTE, VIRTUAL_SERVICE, RouterSpec
 from rollout_lws.traffic.route import weighted
+from rollout_lws.traffic.route.kinds import GRPC_RULES, HTTP_RULES, PAIR_RULES, VIRTUAL_SERVICE_RULES
 from rollout_lws.traffic.route.pair import PairRules
-from rollout_lws.traffic.route.state import rules_of
-from rollout_lws.traffic.route.weighted import Limits, WeightedRules
+from rollout_lws.traffic.route.weighted import WeightedRules
 from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
@@ -119,18 +119,19 @@ class WeightedRouter(RuleRouter):
         return patched(self.spec.resource, live, after, reason)
 
 
-def _with_rules(live: Object, rules: list[Object]) -> Object:
-    spec = {member: value for member, value in live["spec"].items() if member != "rules"}
-    if rules or "rules" in live["spec"]:
-        spec["rules"] = rules
-    return {**live, "spec": spec}
-
-
-RULES = WeightedRules(HTTP_ROUTE, rules_of, _with_rules, Limits("the Gateway API", 16, 64, 128, 16))
-PAIR_RULES = PairRules(RULES)
-
-
 class HttpRouter(WeightedRouter):
     """The user's own HTTPRoute."""
 
-    spec, rules, pair = HTTP_ROUTE, RULES, PAIR_RULES
+    spec, rules, pair = HTTP_ROUTE, HTTP_RULES, PAIR_RULES[HTTP_ROUTES]
+
+
+class GrpcRouter(WeightedRouter):
+    """The user's own GRPCRoute."""
+
+    spec, rules, pair = GRPC_ROUTE, GRPC_RULES, PAIR_RULES[GRPC_ROUTES]
+
+
+class VirtualServiceRouter(WeightedRouter):
+    """The user's own VirtualService."""
+
+    spec, rules, pair = VIRTUAL_SERVICE, VIRTUAL_SERVICE_RULES, PAIR_RULES[VIRTUAL_SERVICES]

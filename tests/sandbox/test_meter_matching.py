@@ -17,7 +17,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.sandbox.meter import Client
-from rollout_lws.sandbox.meter.http_route import rule_for
+from rollout_lws.sandbox.meter.gateway_route import rule_for
 from rollout_lws.sandbox.meter.seen import Key, Object, Seen, cluster
 from rollout_lws.sandbox.meter.split import split
 
@@ -169,7 +169,7 @@ def test_a_client_of_a_service_needs_no_route() -> None:
 
 
 def test_a_route_that_nobody_accepted_and_a_path_without_rule_are_errors() -> None:
-    assert told(Seen(), USERS) == {'no accepted HTTPRoute "llama"': "1"}
+    assert told(Seen(), USERS) == {"no accepted HTTPRoute llama": "1"}
     seen = Seen([at(HTTP_ROUTES, "llama", rules=[{"matches": [match("/v1")], "backendRefs": []}])])
     assert told(seen, USERS) == {"no rule of HTTPRoute llama matches /": "1"}
 
@@ -180,7 +180,7 @@ def test_two_backend_refs_to_one_service_add_up() -> None:
 
 @pytest.mark.parametrize("ways", [{}, {"route": "a", "service": "b"}])
 def test_a_client_enters_by_exactly_one_way(ways: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="exactly one of route, service and ingress"):
+    with pytest.raises(ValueError, match="exactly one of route, service"):
         Client("users", **ways)  # type: ignore[arg-type]
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
+    GRPC_ROUTES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     LWS_NAME,
     LWS_WORKER_INDEX,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
 from rollout_lws.objects.workloads import SERVICE_NAME
@@ -63,16 +65,33 @@ def create_gateway(world: World) -> Mapping[str, str]:
     return {"name": GATEWAY}
 
 
+def create_service(world: World, name: str = SERVICE) -> None:
+    """A Service for the leaders."""
+    selector = {"app": "llama", **world.kind.leaders_selected()}
+    make(world, SERVICES, name, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
+
+
 def create_route(
-    world: World, name: str = ROUTE, service: str = SERVICE, backend: Mapping[str, Any] | None = None, **more: Any
+    world: World,
+    name: str = ROUTE,
+    service: str = SERVICE,
+    backend: Mapping[str, Any] | None = None,
+    kind: Resource = HTTP_ROUTES,
+    **more: Any,
 ) -> None:
     """A Gateway where none is lent, a Service for the leaders, and a route to it, or to another ``backend``."""
-    selector = {"app": "llama", **world.kind.leaders_selected()}
     reference = dict(backend or {"name": service, "port": 80}) | more
-    make(world, SERVICES, service, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
+    create_service(world, service)
     parents = [world.gateway or create_gateway(world)]
     hosts = {"hostnames": [*world.hosts]} if world.hosts else {}
-    make(world, HTTP_ROUTES, name, spec={"parentRefs": parents, **hosts, "rules": [{"backendRefs": [reference]}]})
+    make(world, kind, name, spec={"parentRefs": parents, **hosts, "rules": [{"backendRefs": [reference]}]})
+
+
+def create_virtual_service(world: World) -> None:
+    """A Service for the leaders, and a VirtualService to it."""
+    create_service(world)
+    destination = {"host": SERVICE, "port": {"number": 80}}
+    make(world, VIRTUAL_SERVICES, ROUTE, spec={"hosts": [SERVICE], "http": [{"route": [{"destination": destination}]}]})
 
 
 def create_pools(world: World) -> None:
@@ -111,8 +130,23 @@ BY_INGRESS = Provider(
     {"ingress": INGRESS},
     tells=False,
 )
+BY_GRPC = Provider(
+    "GRPCRoute",
+    {"gateway": {"grpcRouteName": ROUTE}},
+    ((GRPC_ROUTES, ROUTE),),
+    lambda world: create_route(world, kind=GRPC_ROUTES),
+    {"grpc_route": ROUTE},
+)
+BY_VIRTUAL_SERVICE = Provider(
+    "VirtualService",
+    {"istio": {"virtualServiceName": ROUTE}},
+    ((VIRTUAL_SERVICES, ROUTE),),
+    create_virtual_service,
+    {"virtual_service": ROUTE},
+    tells=False,
+)
 #: All there are; most stories go by the first, and those of ``OTHERS`` tell what differs.
-PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS)
+PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_GRPC, BY_VIRTUAL_SERVICE)
 OTHERS = PROVIDERS[1:]
 
 
@@ -203,6 +237,23 @@ def emptied(world: World) -> bool:
     return waited >= patience and _leads_to_the_canary(world, asked)
 
 
+def _weights(world: World, asked: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Backends and their weights in what shares requests, rule by rule."""
+    gateway, istio = asked.get("gateway") or {}, asked.get("istio")
+    if istio:
+        live = world.get(VIRTUAL_SERVICES, istio["virtualServiceName"])
+        routes = [route["route"] for route in live["spec"]["http"]] if live else []
+        return [
+            (each["destination"]["host"], each.get("weight") or int(len(every) == 1))
+            for every in routes
+            for each in every
+        ]
+    kind = GRPC_ROUTES if "grpcRouteName" in gateway else HTTP_ROUTES
+    route = world.get(kind, ROUTE) if gateway else None
+    rules = route["spec"]["rules"] if route else []
+    return [(ref["name"], ref.get("weight", 1)) for rule in rules for ref in rule["backendRefs"]]
+
+
 def _leads_to_the_canary(world: World, asked: Mapping[str, Any]) -> bool:
     """Whether what had the stable version's requests has those of the new one, and none of them by the route."""
     gateway = asked.get("gateway") or {}
@@ -222,7 +273,5 @@ def _leads_to_the_canary(world: World, asked: Mapping[str, Any]) -> bool:
         if not listed or not all(name.startswith(f"{NAME}-canary-") for name in listed):
             return False
     stable = pools["stable"] if pools else SERVICE
-    route = world.get(HTTP_ROUTES, ROUTE) if gateway else None
-    backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
-    drained = all(ref.get("weight", 1) == 0 for ref in backends if ref["name"] == stable)
+    drained = all(weight == 0 for name, weight in _weights(world, asked) if name == stable)
     return f"{NAME}-canary" in (selector.get(LWS_NAME), selector.get(MADE)) and drained

@@ -12,8 +12,8 @@ from hypothesis import settings
 
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.traffic.route.kinds import HTTP_RULES as RULES
 from rollout_lws.traffic.split import Object
-from rollout_lws.traffic.weighted_router import RULES
 
 #: The same examples every time, however slow the machine is.
 property_test = settings(max_examples=200, deadline=None, derandomize=True)

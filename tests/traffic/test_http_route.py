@@ -14,8 +14,8 @@ from rollout_lws.objects.resources import HTTP_ROUTES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.route import weighted
+from rollout_lws.traffic.route.kinds import HTTP_RULES as RULES
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split, listed
-from rollout_lws.traffic.weighted_router import RULES
 from tests.traffic.build import (
     KEYS,
     NOW,

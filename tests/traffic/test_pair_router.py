@@ -23,13 +23,14 @@ from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
 from rollout_lws.traffic.pair_router import PairHttpRouter
 from rollout_lws.traffic.registry import field_of, named_in, needed_kinds, resources_of
-from rollout_lws.traffic.route.pair import PairMark, active_on_record, mark_of, weights_of
+from rollout_lws.traffic.route.kinds import HTTP_RULES as RULES
+from rollout_lws.traffic.route.pair import PairMark, active_on_record, mark_of
 from rollout_lws.traffic.route.state import RouteMark
 from rollout_lws.traffic.route.weights import MOST, moved
 from rollout_lws.traffic.routers import pair_routers, routers
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
-from rollout_lws.traffic.weighted_router import PAIR_RULES, RULES, HttpRouter
+from rollout_lws.traffic.weighted_router import HttpRouter
 from tests.traffic.build import (
     GATEWAY,
     KEYS,
@@ -45,6 +46,7 @@ from tests.traffic.build import (
     stable_ref,
 )
 
+PAIR_RULES = HttpRouter.pair
 PAIR = Backends(Backend("a"), Backend("b"))
 TURNED = Backends(PAIR.canary, PAIR.stable)
 OTHERS = Backends(Backend("s"), Backend("s-canary"))
@@ -193,7 +195,7 @@ def test_pools_are_no_services() -> None:
     live = routed(route, Split(50, (TESTER,)), POOLS)
     assert (weights(live, 0), weights(live, 1)) == ([50, 50], [100, 0])
     assert live["spec"]["rules"][2]["backendRefs"] == [{**refs[1], "weight": 1}]
-    assert weights_of(live, POOLS) == (50, 50)
+    assert PAIR_RULES.weights(live, POOLS) == (50, 50)
     assert drifted(live, POOLS) == ()
     assert weights(own(live), 0) == [100, 0]
 
@@ -601,7 +603,7 @@ class TestRouter:
         live = done(live, router(live).apply(Split(100), "all", checked=True))
         turned = router(live, NAMES.turned("llama-b"))
         # The other way round before the roles are on record: the weights say that b has all.
-        assert weights_of(live, backends(turned.facts.names)) == (100, 0)
+        assert PAIR_RULES.weights(live, backends(turned.facts.names)) == (100, 0)
         live = done(live, turned.rest("over"))
         state = router(live, NAMES.turned("llama-b")).state
         assert (state.reaches_canary, state.weight, state.carried, state.objects[0].drifted) == (False, 0, False, False)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HttpMatch, PathMatch
+from rollout_lws.traffic.route.kinds import HTTP_RULES as RULES
 from rollout_lws.traffic.split import Backend, Backends, Split
-from rollout_lws.traffic.weighted_router import RULES
 from tests.traffic.build import KEYS, A, http_route, own, routed, rule, stable_ref
 
 BACKENDS = Backends(Backend("llama-api"), Backend("llama-api-canary"))

@@ -92,6 +92,22 @@
   - watch
   - patch
 - apiGroups:
+  - gateway.networking.k8s.io
+  resources:
+  - grpcroutes
+  verbs:
+  - list
+  - watch
+  - patch
+- apiGroups:
+  - networking.istio.io
+  resources:
+  - virtualservices
+  verbs:
+  - list
+  - watch
+  - patch
+- apiGroups:
   - networking.k8s.io
   resources:
   - ingresses
@@ -266,6 +282,22 @@
   - gateway.networking.k8s.io
   resources:
   - httproutes
+  verbs:
+  - list
+  - watch
+  - patch
+- apiGroups:
+  - gateway.networking.k8s.io
+  resources:
+  - grpcroutes
+  verbs:
+  - list
+  - watch
+  - patch
+- apiGroups:
+  - networking.istio.io
+  resources:
+  - virtualservices
   verbs:
   - list
   - watch

@@ -26,8 +26,9 @@ from rollout_lws.targets.target import Target, called, takers
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
-from rollout_lws.traffic.route.pair import weights_of
-from rollout_lws.traffic.route.state import references, refers, rules_of
+from rollout_lws.traffic.registry import PAIR_KINDS
+from rollout_lws.traffic.route.kinds import PAIR_RULES
+from rollout_lws.traffic.route.state import references, refers
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import PAIR_ROUTERS
 from rollout_lws.traffic.services import backends
@@ -108,7 +109,10 @@ class _Sides:
     @classmethod
     def of(cls, found: Snapshot, first: Target, other: Target, routing: Routing) -> _Sides:
         live = found.find(routing.router.resource, routing.route) if routing.router is not None else None
-        weights = weights_of(live, backends(_names(routing, first.metadata.name))) if live is not None else (0, 0)
+        weights = 0, 0
+        if live is not None and routing.router is not None:
+            both = backends(_names(routing, first.metadata.name))
+            weights = PAIR_RULES[routing.router.resource].weights(live, both)
         with_requests = [each for each, weight in zip((first, other), weights, strict=True) if weight]
         with_groups = [each for each in (first, other) if each.replicas]
         active = next((each[0] for each in (with_requests, with_groups) if len(each) == 1), None)
@@ -153,9 +157,10 @@ def _routing(found: Snapshot, workload: Target, counterpart: Target, companions:
     for name, fit, told in ((workload, own, unfit), (counterpart, others, other_unfit)):
         if not fit:
             raise UsageError(_no_service(name, told))
+    kinds = " or ".join(each.kind for each in PAIR_KINDS)
     raise UsageError(
-        f"no HTTPRoute refers to Service {own[0]} or Service {others[0]}: create one whose rule has backendRefs to"
-        f" both, weight 100 for the side that serves and 0 for the other one"
+        f"no {kinds} refers to Service {own[0]} or Service {others[0]}: create one whose rule has backendRefs to both,"
+        " weight 100 for the side that serves and 0 for the other one"
     )
 
 
@@ -251,7 +256,7 @@ def _problem(found: Snapshot, router: type[Router], names: Names, live: Object) 
 def _lacking(names: Names, router: type[Router], live: Object, problem: str) -> Iterator[str]:
     """What to add to a route that names one side of the pair only."""
     both, namespace = backends(names), str(live["metadata"].get("namespace", ""))
-    for rule in rules_of(live):
+    for rule in PAIR_RULES[router.spec.resource].kind.read(live):
         refs = references(rule)
         named = [any(refers(ref, each, namespace) for ref in refs) for each in (both.stable, both.canary)]
         if named.count(True) == 1:

@@ -20,7 +20,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox.definitions import gateway_api, lws_crd
+from rollout_lws.sandbox.definitions import gateway_api, istio, lws_crd
 from rollout_lws.sandbox.schemas.schema import Node
 from rollout_lws.traffic.registry import SPECS
 
@@ -113,7 +113,8 @@ def spec_schema(kind: str) -> Node:
 def _definition(kind: str) -> Schema:
     if kind == LEADER_WORKER_SETS.kind:
         return lws_crd.manifest(_LWS_VERSION)
-    return next(each for each in gateway_api.manifests() if each["spec"]["names"]["kind"] == kind)
+    every = (*gateway_api.manifests(), *istio.manifests())
+    return next(each for each in every if each["spec"]["names"]["kind"] == kind)
 
 
 def _of_definition(definition: Schema) -> Schema:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
-from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, ObjectRef, Resource
+from rollout_lws.objects.resources import SERVICES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
@@ -21,7 +21,7 @@ from rollout_lws.rollout.write_conflicts import Managed, judged
 from rollout_lws.traffic import pinned_selectors, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
-from rollout_lws.traffic.registry import ROUTING_KINDS, SPECS, looked_at_kinds
+from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, SPECS, looked_at_kinds
 from rollout_lws.traffic.selectors import pinning_keys, selector_changes
 from rollout_lws.traffic.split import ALL_STABLE, Object
 
@@ -53,7 +53,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     if d.paired:
         # Its weights are ours at rest, too.
         names = looked_at_kinds(facts.names) if facts is not None else ()
-        return (*facts.endpoints,) if facts is not None else (), (HTTP_ROUTES, *names, *noting)
+        return (*facts.endpoints,) if facts is not None else (), (*PAIR_KINDS, *names, *noting)
     if facts is None:
         return (), noting
     waits = d.o.stable is not None and d.pending

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rollout_lws.api.words import DrainUntil
-from rollout_lws.objects.resources import HTTP_ROUTES
 from rollout_lws.rollout.decision import FieldRef
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stored_as
@@ -23,8 +22,8 @@ from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.pair_router import PairHttpRouter, PairRouter
-from rollout_lws.traffic.routers import pair_routers
+from rollout_lws.traffic.pair_router import PairRouter
+from rollout_lws.traffic.routers import PAIR_ROUTERS, pair_routers
 from rollout_lws.traffic.split import Split
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
@@ -237,11 +236,12 @@ def _is_aborted(d: Draft) -> bool:
 
 def _left(d: Draft, facts: RoutingFacts) -> Iterator[PairRouter]:
     """Routes that the Rollout has named before and names no more."""
-    named = {ref.name for ref in facts.names.refs if ref.kind == HTTP_ROUTES.kind}
-    for live in d.o.marked.objects.get(HTTP_ROUTES, ()):
-        router = PairHttpRouter(facts, live["metadata"]["name"])
-        if router.name not in named and router.mark is not None:
-            yield router
+    named = {(ref.kind, ref.name) for ref in facts.names.refs}
+    for kind in PAIR_ROUTERS:
+        for live in d.o.marked.objects.get(kind.spec.resource, ()):
+            router = kind(facts, live["metadata"]["name"])
+            if (kind.spec.resource.kind, router.name) not in named and router.mark is not None:
+                yield router
 
 
 # The change of roles

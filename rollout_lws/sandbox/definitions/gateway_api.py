@@ -1,4 +1,4 @@
-"""The sandbox's Gateway, HTTPRoute and InferencePool: it refuses what their published definitions refuse.
+"""The sandbox's Gateway, HTTPRoute, GRPCRoute and InferencePool: it refuses what their published definitions refuse.
 
 A definition that a user installs replaces these.
 """

@@ -1,23 +1,35 @@
-"""Clients of the traffic meter: all requests of one client are alike, so one share of requests describes them."""
+"""A client of the traffic meter: all requests of one client are alike, so one share of requests describes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rollout_lws.objects.resources import (
+    GRPC_ROUTES,
+    HTTP_ROUTES,
+    INGRESSES,
+    SERVICES,
+    VIRTUAL_SERVICES,
+    Resource,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Requests that enter through exactly one of ``route`` (an HTTPRoute), ``ingress`` or ``service``; else ValueError.
+    """Requests that enter through exactly one of ``route`` (an HTTPRoute), ``grpc_route``, ``virtual_service``,
+    ``ingress`` or ``service``; else ValueError.
 
     Each request chooses an endpoint; there are ``per_second`` of them, 1 by default. ``host`` matters only for an
-    Ingress; header names are case-insensitive.
+    Ingress; header names are case-insensitive. The ``path`` of a gRPC request is "/service/method".
     """
 
     name: str
     route: str = ""
     service: str = ""
     ingress: str = ""
+    grpc_route: str = ""
+    virtual_service: str = ""
     namespace: str = "default"
     host: str = ""
     path: str = "/"
@@ -28,8 +40,24 @@ class Client:
     per_second: float = 1.0
 
     def __post_init__(self) -> None:
-        if sum(map(bool, (self.route, self.service, self.ingress))) != 1:
-            raise ValueError(f'client "{self.name}" needs exactly one of route, service and ingress')
+        if len(self._entries) != 1:
+            raise ValueError(f'client "{self.name}" needs exactly one of route, service, ingress and their like')
+
+    @property
+    def entry(self) -> tuple[Resource, str]:
+        """Kind and name of the object that its requests enter through."""
+        return next(iter(self._entries.items()))
+
+    @property
+    def _entries(self) -> dict[Resource, str]:
+        every = {
+            HTTP_ROUTES: self.route,
+            GRPC_ROUTES: self.grpc_route,
+            VIRTUAL_SERVICES: self.virtual_service,
+            INGRESSES: self.ingress,
+            SERVICES: self.service,
+        }
+        return {resource: name for resource, name in every.items() if name}
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers.items() if key.lower() == name.lower()), None)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.sandbox.meter.client import Client
-from rollout_lws.sandbox.meter.http_route import holds, under
+from rollout_lws.sandbox.meter.gateway_route import holds, under
 from rollout_lws.sandbox.meter.seen import Object, Seen
 
 _PREFIX = "nginx.ingress.kubernetes.io/"

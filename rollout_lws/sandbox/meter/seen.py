@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
     ENDPOINT_SLICES,
+    GRPC_ROUTES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     PODS,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
 from rollout_lws.sandbox.behaviours.base import annotations_of, labels_of, running_and_ready, terminating
@@ -20,8 +23,13 @@ from rollout_lws.sandbox.index import key_of
 Object: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[Resource, str, str]
 
-KINDS = (SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, PODS)
-#: A backend that some HTTPRoute has named. Proxies without aggregated discovery (Contour's Envoy) learn of it apart
+#: Routes of the Gateway API.
+ROUTES = (HTTP_ROUTES, GRPC_ROUTES)
+KINDS = (
+    *(SERVICES, ENDPOINT_SLICES, *ROUTES, INFERENCE_POOLS),
+    *(INGRESSES, VIRTUAL_SERVICES, DESTINATION_RULES, PODS),
+)
+#: A backend that some route has named. Proxies without aggregated discovery (Contour's Envoy) learn of it apart
 #: from the route, and forget it only after the routes without it: taking one away lost no request there.
 CLUSTERS = Resource("", "", "Cluster", "clusters", namespaced=True)
 #: The label of an EndpointSlice that names its Service.
@@ -61,7 +69,7 @@ def views(resource: Resource, obj: Object) -> Iterator[tuple[Key, Object]]:
         return
     _, namespace, _ = key = key_of(resource, obj)
     yield key, found
-    for rule in found["rules"] if resource == HTTP_ROUTES else ():
+    for rule in found["rules"] if resource in ROUTES else ():
         for ref in rule.get("backendRefs") or ():
             yield cluster(namespace, ref), {}
 
@@ -76,7 +84,7 @@ def digest(resource: Resource, obj: Object) -> Object | None:
     A data plane uses a route's rules once a Gateway has accepted that very generation. Until then, and if the Gateway
     refuses them, it keeps the previous rules.
     """
-    if resource == HTTP_ROUTES:
+    if resource in ROUTES:
         return {"rules": obj["spec"].get("rules") or ()} if _accepted(obj) else None
     if resource == PODS:
         ready = running_and_ready(obj) and not terminating(obj)

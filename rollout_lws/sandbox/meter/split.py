@@ -8,17 +8,18 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
     ENDPOINT_SLICES,
-    HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     PODS,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
-from rollout_lws.sandbox.meter import http_route, nginx
+from rollout_lws.sandbox.meter import gateway_route, nginx, virtual_service
 from rollout_lws.sandbox.meter.client import Client
-from rollout_lws.sandbox.meter.seen import Seen, cluster
+from rollout_lws.sandbox.meter.seen import ROUTES, Seen, cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +36,52 @@ Split: TypeAlias = Mapping[Target, Fraction]
 
 def reads(client: Client) -> frozenset[Resource]:
     """The kinds of objects on which the split of a client's requests depends."""
-    both = frozenset((SERVICES, ENDPOINT_SLICES))
-    if client.route:
-        return both | {HTTP_ROUTES, INFERENCE_POOLS, PODS}
-    return both | {INGRESSES} if client.ingress else both
+    entry, _ = client.entry
+    both = frozenset((SERVICES, ENDPOINT_SLICES, entry))
+    if entry in ROUTES:
+        return both | {INFERENCE_POOLS, PODS}
+    return both | {DESTINATION_RULES, PODS} if entry == VIRTUAL_SERVICES else both
 
 
 def split(seen: Seen, client: Client) -> Split:
     """The split of the client's next request."""
-    if client.service:
-        return _service(seen, client.namespace, client.service)
-    if client.ingress:
-        parts = nginx.parts(seen, client)
-        if isinstance(parts, str):
-            return _nowhere(parts)
-        return mixed((share, _service(seen, client.namespace, name)) for share, name in parts)
-    route = seen.get(HTTP_ROUTES, client.namespace, client.route)
+    entry, name = client.entry
+    if entry == SERVICES:
+        return _service(seen, client.namespace, name)
+    if entry == INGRESSES:
+        services = nginx.parts(seen, client)
+        if isinstance(services, str):
+            return _nowhere(services)
+        return mixed((share, _service(seen, client.namespace, service)) for share, service in services)
+    if entry == VIRTUAL_SERVICES:
+        hosts = virtual_service.parts(seen, client)
+        return _nowhere(hosts) if isinstance(hosts, str) else mixed((share, _host(seen, to)) for share, to in hosts)
+    return _by_route(seen, client, entry, name)
+
+
+def _by_route(seen: Seen, client: Client, kind: Resource, name: str) -> Split:
+    route, what = seen.get(kind, client.namespace, name), f"{kind.kind} {name}"
     if route is None:
-        return _nowhere(f'no accepted HTTPRoute "{client.route}"')
-    rule = http_route.rule_for(route["rules"], client)
+        return _nowhere(f"no accepted {what}")
+    rule = gateway_route.rule_for(route["rules"], client)
     if rule is None:
-        return _nowhere(f"no rule of HTTPRoute {client.route} matches {client.path}")
+        return _nowhere(f"no rule of {what} matches {client.path}")
     refs = [ref for ref in rule.get("backendRefs") or () if ref["weight"]]
     total = sum(ref["weight"] for ref in refs)
     if not total:
-        return _nowhere(f"no backend of HTTPRoute {client.route} has weight")
+        return _nowhere(f"no backend of {what} has weight")
     return mixed((Fraction(ref["weight"], total), _routed(seen, client.namespace, ref)) for ref in refs)
+
+
+def _host(seen: Seen, to: virtual_service.Destination) -> Split:
+    """The pods of a Service, of a subset alone those with its labels."""
+    whole = _service(seen, to.namespace, to.service, to.port)
+    if to.labels is None:
+        return whole
+    wanted = to.labels.items()
+    pods = {pod["uid"] for _, pod in seen.list(PODS, to.namespace) if wanted <= pod["labels"].items()}
+    uids = [target.uid for target in whole if target.uid in pods]
+    return _evenly(uids, f'no ready endpoint of subset {to.subset} of Service "{to.service}"')
 
 
 def mixed(parts: Iterable[tuple[Fraction, Split]]) -> Split:

@@ -7,6 +7,7 @@ removes nothing that another one needs.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -55,20 +56,34 @@ class UsersRule:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedRule:
+    """A rule that a Rollout added. Where the order of rules decides, it stands directly before the user's rule at index
+    ``before``; as many as there are: behind all.
+    """
+
+    rule: Object
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
-    """The user's rules in order, and by UID the rules that Rollouts appended."""
+    """The user's rules in order, and by UID the rules that Rollouts added."""
 
     rules: tuple[UsersRule, ...]
-    added: Mapping[str, tuple[Object, ...]]
+    added: Mapping[str, tuple[AddedRule, ...]]
 
 
 def taken_apart(rules: list[Object], namespace: str, marks: Mapping[str, RouteMark]) -> Layout:
     """The rules of a route in ``namespace``, separated with the help of these entries."""
-    added: dict[str, tuple[Object, ...]] = {}
+    left = list(enumerate(rules))
+    found: dict[str, list[tuple[int, Object]]] = {}
     for uid, mark in sorted(marks.items()):
-        ours = appended(rules, mark, namespace)
-        added[uid] = tuple(rules[index] for index in ours)
-        rules = [rule for index, rule in enumerate(rules) if index not in ours]
+        ours = appended([rule for _, rule in left], mark, namespace)
+        found[uid] = [left[index] for index in ours]
+        left = [each for index, each in enumerate(left) if index not in ours]
+    places = [place for place, _ in left]
+    added = {uid: tuple(AddedRule(rule, bisect(places, at)) for at, rule in each) for uid, each in found.items()}
+    rules = [rule for _, rule in left]
     notes = {uid: paired(mark, rules, namespace) for uid, mark in marks.items()}
     return Layout(
         tuple(
@@ -80,21 +95,31 @@ def taken_apart(rules: list[Object], namespace: str, marks: Mapping[str, RouteMa
 
 
 def put_together(
-    layout: Layout, namespace: str, marks: Mapping[str, RouteMark], twins: Sequence[Mapping[str, Twins]]
+    layout: Layout,
+    namespace: str,
+    marks: Mapping[str, RouteMark],
+    twins: Sequence[Mapping[str, Twins]],
+    *,
+    ordered: bool,
+    defaulted: bool,
 ) -> tuple[list[Object], dict[str, RouteMark]]:
     """The rules with each of these Rollouts' parts, and the updated entries.
 
     ``twins`` has for each of the user's rules, by UID, the canary references to add to the stable ones; each Rollout's
-    weight comes from its entry. Appended rules follow all of the user's, in the order of UIDs.
+    weight comes from its entry. Added rules follow all of the user's, in the order of UIDs, unless the order of rules
+    decides (``ordered``). Where the API server adds the default weight (``defaulted``), one that the user has not
+    stated may stay as it stands.
     """
     notes: dict[str, list[RuleMark]] = {uid: [] for uid in marks}
+    added = [each for uid in sorted(marks) for each in layout.added.get(uid, ())]
     rules = []
-    for rule, parts in zip(layout.rules, twins, strict=True):
-        body, found = _written(rule, marks, parts, namespace)
+    for at, (rule, parts) in enumerate(zip(layout.rules, twins, strict=True)):
+        body, found = _written(rule, marks, parts, namespace, defaulted=defaulted)
+        rules += [each.rule for each in added if ordered and each.before == at]
         rules.append(body)
         for uid, note in found.items():
             notes[uid].append(note)
-    rules += [rule for uid in sorted(marks) for rule in layout.added.get(uid, ())]
+    rules += [each.rule for each in added if not ordered or each.before >= len(layout.rules)]
     return rules, {uid: msgspec.structs.replace(mark, rules=tuple(notes[uid])) for uid, mark in marks.items()}
 
 
@@ -174,7 +199,7 @@ def _users_weights(
 
 
 def _written(
-    rule: UsersRule, marks: Mapping[str, RouteMark], parts: Mapping[str, Twins], namespace: str
+    rule: UsersRule, marks: Mapping[str, RouteMark], parts: Mapping[str, Twins], namespace: str, *, defaulted: bool
 ) -> tuple[Object, dict[str, RuleMark]]:
     whose = {index: uid for uid, found in parts.items() for index in found}
     percents = {index: marks[uid].weight for index, uid in whose.items()}
@@ -183,7 +208,7 @@ def _written(
     refs: list[Object] = []
     theirs: dict[int, str] = {}
     for index, (ref, (kept, given)) in enumerate(zip(rule.refs, pairs, strict=True)):
-        refs.append(_weighted(ref, kept, rule.weights[index]))
+        refs.append(_weighted(ref, kept, rule.weights[index], defaulted=defaulted))
         if index in whose:
             theirs[len(refs)] = whose[index]
             refs.append({**parts[whose[index]][index], "weight": given})
@@ -208,8 +233,8 @@ def _written(
     return (rule.live if refs == references(rule.live) else {**rule.live, "backendRefs": refs}), notes
 
 
-def _weighted(ref: Object, weight: int, users: int | None) -> Object:
-    if weight_of(ref) == weight:
+def _weighted(ref: Object, weight: int, users: int | None, *, defaulted: bool) -> Object:
+    if weight_of(ref) == weight and (defaulted or users is not None):
         return ref
     rest = {member: value for member, value in ref.items() if member != "weight"}
     return rest if users is None and weight == 1 else {**rest, "weight": weight}

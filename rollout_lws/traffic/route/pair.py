@@ -10,7 +10,7 @@ what those have added is taken apart before weights are moved, and put together 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
@@ -20,7 +20,7 @@ import msgspec
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.meta import Struct
 from rollout_lws.traffic import marks
-from rollout_lws.traffic.route.model import Layout, UsersRule, put_together, taken_apart
+from rollout_lws.traffic.route.model import AddedRule, Layout, UsersRule, taken_apart
 from rollout_lws.traffic.route.rules import matches_digest
 from rollout_lws.traffic.route.state import (
     appended_to,
@@ -28,12 +28,11 @@ from rollout_lws.traffic.route.state import (
     changed,
     references,
     refers,
-    rules_of,
     texts,
     weight_of,
 )
 from rollout_lws.traffic.route.status import Parent
-from rollout_lws.traffic.route.weighted import WeightedRules, marks_of, matched, namespace_of
+from rollout_lws.traffic.route.weighted import WeightedRules, marks_of, namespace_of
 from rollout_lws.traffic.route.weights import moved
 from rollout_lws.traffic.split import ALL_STABLE, Backends, Object, Split
 
@@ -130,7 +129,7 @@ class PairRules:
             return live
         namespace, rules = namespace_of(live), self.kind.read(live)
         users = taken_apart(rules, namespace, {}).rules
-        lost = {digest for each in appending for digest in _added(users, backends, each, namespace)}
+        lost = {digest for each in appending for digest in self._added(users, backends, each, namespace)}
         ours = _left(rules, lost, backends, namespace)
         return self.kind.with_rules(live, [rule for at, rule in enumerate(rules) if at not in ours]) if ours else live
 
@@ -211,8 +210,20 @@ class PairRules:
 
     def percent(self, live: Object, backends: Backends) -> int:
         """The percentage of both backends' live weights that the new version has, rounded; 0 where both have none."""
-        kept, given = weights_of(live, backends, self.kind.read)
+        kept, given = self.weights(live, backends)
         return round(given * 100 / (kept + given)) if given else 0
+
+    def weights(self, live: Object, backends: Backends) -> tuple[int, int]:
+        """The sums of the live weights of the stable and the new version's backend, over the rules that name each
+        once.
+        """
+        namespace = namespace_of(live)
+        found = [
+            [weight_of(references(rule)[at]) for at in pair]
+            for rule in self.kind.read(live)
+            if (pair := _pair(references(rule), backends, namespace)) is not None
+        ]
+        return sum(kept for kept, _ in found), sum(given for _, given in found)
 
     def reaches_new(self, live: Object, backends: Backends) -> bool:
         """Whether any rule, of the user's or not, sends the new version requests."""
@@ -244,21 +255,35 @@ class PairRules:
             live = self.kind.own(live, by, keys)
         namespace, known = namespace_of(live), marks_of(live, keys)
         layout = taken_apart(self.kind.read(live), namespace, known)
-        added = _added(layout.rules, backends, split, namespace)
+        added = self._added(layout.rules, backends, split, namespace)
         lives = [rule.live for rule in layout.rules]
         # Where another writer removed the entry alone, the rules are still there.
-        lost = {digest for each in (split, *appending) for digest in _added(layout.rules, backends, each, namespace)}
+        every = (split, *appending)
+        lost = {digest for each in every for digest in self._added(layout.rules, backends, each, namespace)}
         ours = _ours(lives, before, namespace) if before is not None else _left(lives, lost, backends, namespace)
         rules = [_shared(rule, backends, namespace, split.weight) for rule in layout.rules]
-        placed = _placed(rules, ours, [_users(each) for each in added.values()])
+        new = [(each.before, _users(each.rule)) for each in added.values()]
+        placed = _placed(rules, ours, new, ordered=self.kind.ordered)
+        made = tuple(rule for _, rule in placed)
         after = live
-        if placed != layout.rules:
+        if made != layout.rules:
             # Else what other Rollouts have there is theirs to look after.
-            made = put_together(Layout(placed, layout.added), namespace, known, [rule.twins for rule in placed])
-            after = self.kind.marked(live, *made, known, keys)
+            moved = Layout(made, _moved(layout.added, [at for at, _ in placed]))
+            after = self.kind.put_together(live, moved, known, [rule.twins for rule in made], known, keys)
         said = msgspec.structs.replace(mark, added=tuple(added))
         said = msgspec.structs.replace(said, backends=backends if said.begun else None)
         return marks.put(after, by, keys, said)
+
+    def _added(
+        self, rules: Sequence[UsersRule], backends: Backends, split: Split, namespace: str
+    ) -> dict[str, AddedRule]:
+        """The rules that a split adds, by the digests of their matches."""
+        found: dict[str, AddedRule] = {}
+        for at, rule in enumerate(rules):
+            for each in self.kind.matched(rule, _canary(rule, backends, namespace), backends.canary, split):
+                # Of two rules that match the same, gateways only ever use the first.
+                found.setdefault(matches_digest(each), AddedRule(each, at))
+        return found
 
 
 def mark_of(live: Object, by: str, keys: Keys) -> PairMark | None:
@@ -270,21 +295,6 @@ def active_on_record(live: Object, by: str, keys: Keys) -> str:
     """Name of the workload that was the active one at the last write; "" without an entry."""
     mark = mark_of(live, by, keys)
     return mark.active if mark is not None else ""
-
-
-def weights_of(
-    live: Object, backends: Backends, read: Callable[[Object], Sequence[Object]] = rules_of
-) -> tuple[int, int]:
-    """The sums of the live weights of the stable and the new version's backend, over the rules that name each once.
-    ``read`` has the rules of the route's kind.
-    """
-    namespace = namespace_of(live)
-    found = [
-        [weight_of(references(rule)[at]) for at in pair]
-        for rule in read(live)
-        if (pair := _pair(references(rule), backends, namespace)) is not None
-    ]
-    return sum(kept for kept, _ in found), sum(given for _, given in found)
 
 
 def _pair(refs: Sequence[Object], backends: Backends, namespace: str) -> tuple[int, int] | None:
@@ -307,16 +317,6 @@ def _ours(rules: Sequence[Object], mark: PairMark | None, namespace: str) -> lis
     if mark is None or mark.backends is None:
         return []
     return appended_to(rules, mark.backends, mark.added, namespace)
-
-
-def _added(rules: Sequence[UsersRule], backends: Backends, split: Split, namespace: str) -> dict[str, Object]:
-    """The rules that a split appends, by the digests of their matches."""
-    found: dict[str, Object] = {}
-    for rule in rules:
-        for each in matched(rule, _canary(rule, backends, namespace), backends.canary, split):
-            # Of two rules that match the same, gateways only ever use the first.
-            found.setdefault(matches_digest(each), each)
-    return found
 
 
 def _left(rules: Sequence[Object], added: Container[str], backends: Backends, namespace: str) -> list[int]:
@@ -364,11 +364,30 @@ def _users(rule: Object) -> UsersRule:
     return UsersRule(live=rule, refs=refs, weights=tuple(ref.get("weight") for ref in refs), twins={}, marks={})
 
 
-def _placed(rules: Sequence[UsersRule], ours: Sequence[int], new: Sequence[UsersRule]) -> tuple[UsersRule, ...]:
-    """The rules with ``new`` ones in place of ``ours``: where those are, so that Rollouts that share a route do not
-    reorder it in turns, or else behind all others.
+def _placed(
+    rules: Sequence[UsersRule], ours: Sequence[int], new: Sequence[tuple[int, UsersRule]], *, ordered: bool
+) -> list[tuple[int | None, UsersRule]]:
+    """The rules with ``new`` ones in place of ``ours``, each with its index before, None for a new one.
+
+    Where the order of rules decides (``ordered``), each new one comes directly before the rule at the index that it has
+    here. Elsewhere they come where ours are, so that Rollouts that share a route do not reorder it in turns, or else
+    behind all others.
     """
-    if len(ours) == len(new):
-        there = dict(zip(ours, new, strict=True))
-        return tuple(there.get(at, rule) for at, rule in enumerate(rules))
-    return (*(rule for at, rule in enumerate(rules) if at not in ours), *new)
+    if not ordered and len(ours) == len(new):
+        there = dict(zip(ours, (rule for _, rule in new), strict=True))
+        return [(at, there.get(at, rule)) for at, rule in enumerate(rules)]
+    placed: list[tuple[int | None, UsersRule]] = []
+    for at, rule in enumerate(rules):
+        placed += [(None, each) for before, each in new if ordered and before == at]
+        if at not in ours:
+            placed.append((at, rule))
+    return placed + [(None, each) for _, each in new if not ordered]
+
+
+def _moved(added: Mapping[str, Sequence[AddedRule]], indices: Sequence[int | None]) -> dict[str, tuple[AddedRule, ...]]:
+    """Other Rollouts' added rules once the user's have moved: ``indices`` has where each of these was before."""
+
+    def moved(before: int) -> int:
+        return next((at for at, each in enumerate(indices) if each is not None and each >= before), len(indices))
+
+    return {uid: tuple(AddedRule(each.rule, moved(each.before)) for each in rules) for uid, rules in added.items()}

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.api.rollout_spec import RequestHeaderModifier
+from rollout_lws.api.rollout_spec import HttpMatch, RequestHeaderModifier
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.route import status
-from rollout_lws.traffic.route.model import Layout, UsersRule, put_together, taken_apart
+from rollout_lws.traffic.route.model import AddedRule, Layout, Twins, UsersRule, put_together, taken_apart
 from rollout_lws.traffic.route.rules import matches_digest, matches_of, replaces_prefix, rule_to, with_modifier
 from rollout_lws.traffic.route.state import (
     RouteMark,
@@ -71,14 +71,32 @@ class Limits:
         return ""
 
 
+#: What a step's match can want of a request.
+CONDITIONS: Mapping[str, Callable[[HttpMatch], object]] = {
+    "path": lambda match: match.path,
+    "header": lambda match: match.headers,
+    "query parameter": lambda match: match.query_params,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class WeightedRules:
-    """A kind of routes: how its rules are ``read`` and written (``with_rules``), and its ``limits`` (None: none)."""
+    """A kind of routes: how its rules are ``read`` and written (``with_rules``), its ``limits`` (None: none), and which
+    of ``CONDITIONS`` its matches ``lack``. ``normal`` gives a rule that a release makes as it is read once it is
+    written. ``ordered``: of several rules that match a request the first one decides, not the most specific.
+    ``defaulted``: the API server adds a weight of 1 where none is stated. ``reference`` is what the kind calls a
+    reference to a backend.
+    """
 
     spec: RouterSpec
     read: Callable[[Object], list[Object]]
     with_rules: Callable[[Object, list[Object]], Object]
     limits: Limits | None = None
+    lacks: frozenset[str] = frozenset()
+    normal: Callable[[Object], Object] = lambda rule: rule
+    ordered: bool = False
+    defaulted: bool = True
+    reference: str = "backendRef"
 
     def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
         """The route with this Rollout's split.
@@ -92,20 +110,22 @@ class WeightedRules:
         namespace = namespace_of(live)
         layout = taken_apart(self.read(live), namespace, self._with_unmarked(live, by, keys, backends))
         twins = []
-        added: dict[str, Object] = {}
-        for rule in layout.rules:
+        added: dict[str, AddedRule] = {}
+        for at, rule in enumerate(layout.rules):
             parts = {uid: found for uid, found in rule.twins.items() if uid != by}
             taken = {index for found in parts.values() for index in found}
-            ours = [at for at in _sharing(rule, backends.stable, namespace) if at not in taken]
+            ours = [index for index in _sharing(rule, backends.stable, namespace) if index not in taken]
             # One that another writer took away is missed only when it is needed: a tool that keeps its own rules would
             # be answered without end.
-            stays = ours if split.names_new else [at for at in ours if at in rule.twins.get(by, {})]
+            there = rule.twins.get(by, {})
+            stays = ours if split.names_new else [index for index in ours if index in there]
             if stays:
-                parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in stays}
+                modifier = split.header_modifier
+                parts[by] = {index: _twin(rule.refs[index], backends.canary, modifier) for index in stays}
             twins.append(parts)
-            for each in matched(rule, ours, backends.canary, split):
+            for each in self.matched(rule, ours, backends.canary, split):
                 # Of two rules that match the same, gateways only ever use the first.
-                added.setdefault(matches_digest(each), each)
+                added.setdefault(matches_digest(each), AddedRule(each, at))
         before = known.get(by)
         mark = RouteMark(
             stable=backends.stable,
@@ -120,7 +140,7 @@ class WeightedRules:
             replace(rule, marks={uid: each for uid, each in rule.marks.items() if uid != by}) for rule in layout.rules
         )
         layout = Layout(rules, {**layout.added, by: tuple(added.values())})
-        return self.marked(live, *put_together(layout, namespace, {**known, by: mark}, twins), known, keys)
+        return self.put_together(live, layout, {**known, by: mark}, twins, known, keys)
 
     def own(self, live: Object, by: str, keys: Keys, backends: Backends | None = None) -> Object:
         """The user's own route: without our references, rules and annotation entry, with the user's weights. Changes by
@@ -134,7 +154,7 @@ class WeightedRules:
         layout = taken_apart(self.read(live), namespace, known)
         left = {uid: mark for uid, mark in known.items() if uid != by}
         twins = [{uid: found for uid, found in rule.twins.items() if uid != by} for rule in layout.rules]
-        return marks.without(self.marked(live, *put_together(layout, namespace, left, twins), known, keys), by, keys)
+        return marks.without(self.put_together(live, layout, left, twins, known, keys), by, keys)
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
         """Our changes that another writer changed or removed, as text; () when all stand as written. A backend of the
@@ -206,7 +226,7 @@ class WeightedRules:
         if not ours:
             there = ", ".join(sorted({text for rule in rules for text in texts(references(rule), namespace)}))
             return (
-                f"{name} has no rule with a backendRef to {stable} (it refers to {there or 'nothing'});"
+                f"{name} has no rule with a {self.reference} to {stable} (it refers to {there or 'nothing'});"
                 " add one, or name the backend that the rules refer to in trafficRoutings"
             )
         if not any(map(weight_of, ours)):
@@ -229,8 +249,14 @@ class WeightedRules:
         """
         name = self.text(live)
         for number, match in enumerate(split.matches, 1):
+            lacking = next((each for each in CONDITIONS if each in self.lacks and CONDITIONS[each](match)), "")
+            if lacking:
+                return (
+                    f"match {number} of a step matches a {lacking}, which no {self.spec.resource.kind} does; match"
+                    f" {' or '.join(each for each in CONDITIONS if each not in self.lacks)}s"
+                )
             one = Split(matches=(match,))
-            if not any(True for rule, ours in rules for _ in matched(rule, ours, backends.canary, one)):
+            if not any(True for rule, ours in rules for _ in self.matched(rule, ours, backends.canary, one)):
                 return (
                     f"match {number} of a step contradicts every rule of {name} that refers to"
                     f" {backend_text(backends.stable)}: those want another value of the same header or query parameter;"
@@ -246,7 +272,9 @@ class WeightedRules:
                     " the prefix of paths, which goes with PathPrefix only; match a PathPrefix or a header"
                 )
         added = {
-            matches_digest(each): each for rule, ours in rules for each in matched(rule, ours, backends.canary, split)
+            matches_digest(each): each
+            for rule, ours in rules
+            for each in self.matched(rule, ours, backends.canary, split)
         }
         return self.limits.exceeded(name, (*self.read(live), *added.values())) if self.limits is not None else ""
 
@@ -275,15 +303,32 @@ class WeightedRules:
         """Kind and name of the route, for sentences."""
         return f"{self.spec.resource.kind} {live['metadata']['name']}"
 
-    def marked(
+    def matched(self, rule: UsersRule, ours: Sequence[int], canary: Backend, split: Split) -> Iterable[Object]:
+        """The rules that send to ``canary`` what fits both this rule and one of the split's matches; ``ours`` are
+        indices of the references whose place it takes, or that are its own, () for none.
+        """
+        if not ours:
+            return
+        # The rule's own filter makes a step's header changes, only once.
+        backends = [_twin(rule.refs[at], canary, None, rule.weight(at) if len(ours) > 1 else 1) for at in ours]
+        for match in split.matches:
+            made = rule_to(backends, rule.live, match, split.header_modifier)
+            if made is not None:
+                yield self.normal(made)
+
+    def put_together(
         self,
         live: Object,
-        rules: list[Object],
-        new: Mapping[str, RouteMark],
+        layout: Layout,
+        marked: Mapping[str, RouteMark],
+        twins: Sequence[Mapping[str, Twins]],
         before: Mapping[str, RouteMark],
         keys: Keys,
     ) -> Object:
-        """The route with these rules, and with the entries that are ``new`` or differ from those ``before``."""
+        """The route with the parts of these Rollouts (see ``model.put_together``), and with those of their entries that
+        differ from the ones ``before``.
+        """
+        rules, new = put_together(layout, namespace_of(live), marked, twins, ordered=self.ordered, defaulted=self.defaulted)
         after = self.with_rules(live, rules)
         for uid, mark in new.items():
             if mark != before.get(uid):
@@ -353,20 +398,6 @@ def _twin(ref: Object, canary: Backend, modifier: RequestHeaderModifier | None, 
     rest = {member: value for member, value in ref.items() if member != "filters"}
     named = {"group": canary.group, "kind": canary.kind, "name": canary.name, "weight": weight}
     return rest | named | ({"filters": filters} if filters else {})
-
-
-def matched(rule: UsersRule, ours: Sequence[int], canary: Backend, split: Split) -> Iterable[Object]:
-    """The rules that send to ``canary`` what fits both this rule and one of the split's matches; ``ours`` are indices
-    of the references whose place it takes, or that are its own, () for none.
-    """
-    if not ours:
-        return
-    # The rule's own filter makes a step's header changes, only once.
-    backends = [_twin(rule.refs[at], canary, None, rule.weight(at) if len(ours) > 1 else 1) for at in ours]
-    for match in split.matches:
-        made = rule_to(backends, rule.live, match, split.header_modifier)
-        if made is not None:
-            yield made
 
 
 def _sharing(rule: UsersRule, stable: Backend, namespace: str) -> list[int]:

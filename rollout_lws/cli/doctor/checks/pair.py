@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.objects.resources import ObjectRef
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
-from rollout_lws.traffic.route.pair import mark_of, weights_of
+from rollout_lws.traffic.route.kinds import PAIR_RULES
+from rollout_lws.traffic.route.pair import mark_of
+from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts as Workload
@@ -43,12 +44,12 @@ def selectors(case: Case, facts: RoutingFacts) -> Iterator[tuple[Selector, Versi
             yield Selector(facts, selecting, name), side, workload
 
 
-def misled(case: Case, facts: RoutingFacts, ref: ObjectRef, route: Object | None) -> Misled | None:
+def misled(case: Case, facts: RoutingFacts, router: Router) -> Misled | None:
     """What is wrong with the requests of each side; None when nothing is."""
-    both = case.facts.observation
+    both, ref, route = case.facts.observation, router.state.ref, router.state.objects[0].live
     if route is None or both.stable is None or both.undecided:
         return None
-    shares = weights_of(route, backends(facts.names))
+    shares = PAIR_RULES[router.spec.resource].weights(route, backends(facts.names))
     sides = list(zip((both.stable, both.canary), shares, strict=True))
     ready = {side.name for side, _ in sides if side is not None and _is_ready(case, side)}
     for side, weight in sides:

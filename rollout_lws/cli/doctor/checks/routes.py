@@ -11,17 +11,18 @@ from rollout_lws.api import WriteConflict
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.checks import pair
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, ObjectRef
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef
 from rollout_lws.rollout.autoscaling import hpa_bounds, replicas
 from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
-from rollout_lws.traffic import pools, weighted_router
+from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.route import weighted
-from rollout_lws.traffic.router import Router, RouteState
+from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import Object
+from rollout_lws.traffic.weighted_router import RuleRouter
 
 #: Seconds within which a Gateway's controller processes a route change.
 TAKEN_UP_SECONDS = 30
@@ -36,7 +37,8 @@ def links(case: Case) -> Iterator[Link]:
     unread = [case.unread(Name.ROUTE, about, router.spec.resource) for router, about, _ in every]
     found = None if any(unread) or not every else case.complained(Name.ROUTE, *every[0][1:])
     if found is not None:
-        unaccepted = _gateways_say(facts) if found.state is State.BROKEN else ""
+        said = (_gateways_say(router) for router, _, _ in every) if found.state is State.BROKEN else ()
+        unaccepted = next(filter(None, said), "")
         text = f"{found.found} ({unaccepted})" if unaccepted and unaccepted not in found.found else found.found
         yield Link(found.name, found.state, found.about, text, found.by_itself, found.next)
         return
@@ -53,8 +55,8 @@ def _shown(case: Case, router: Router) -> tuple[str, tuple[str, ...]]:
 
 def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: tuple[str, ...]) -> Link:
     state = router.state
-    late = _late(case, state)
-    broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
+    late = _late(case, router)
+    broken = _broken(case, facts, router) or ("" if late else state.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, "the release goes on when it is fixed", steps)
     misled = _misled(case, facts, router, about, steps)
@@ -84,7 +86,7 @@ def _misled(case: Case, facts: RoutingFacts, router: Router, about: str, steps: 
         return None
     before = case.facts.before
     state = State.BROKEN if before is None or (Name.ROUTE, about) in before.amiss else State.WAITING
-    found = pair.misled(case, facts, router.state.ref, router.state.objects[0].live)
+    found = pair.misled(case, facts, router)
     if found is not None:
         return Link(Name.ROUTE, State.WAITING if found.waits else state, about, found.text, found.by_itself, steps)
     text = pair.disagreement(case, facts)
@@ -94,14 +96,15 @@ def _misled(case: Case, facts: RoutingFacts, router: Router, about: str, steps: 
     return Link(Name.ROUTE, state, about, text, "a controller follows the route", steps)
 
 
-def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
+def _broken(case: Case, facts: RoutingFacts, router: Router) -> str:
     """Why the route delivers no requests, or not those that it should; "" when it works."""
+    state = router.state
     if state.missing:
         return f"{state.missing} does not exist"
     if state.cut_off:
         return state.cut_off
     if state.unused:
-        said = _gateways_say(facts)
+        said = _gateways_say(router)
         return state.unused + (f" ({said})" if said else "")
     if case.is_on and wanted_split(case.d).reaches_new:
         problem = unanswered(facts, facts.names.canary_pool) or pools.canary_denied(facts)
@@ -111,24 +114,23 @@ def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
     return unanswered(facts, facts.names.stable_pool) if facts.synced else ""
 
 
-def _late(case: Case, state: RouteState) -> str:
+def _late(case: Case, router: Router) -> str:
     """What Gateways have yet to report on the current route, if they accepted it before its last change."""
-    live = state.objects[0].live
-    if live is None or not state.unaccepted:
+    state, live = router.state, router.state.objects[0].live
+    if live is None or not state.unaccepted or not isinstance(router, RuleRouter):
         return ""
     paired = case.d.paired
     asked = pair.asked_parents(case, live) if paired else weighted.parents(live, case.d.uid, case.d.keys)
-    return state.unaccepted if set(asked) <= set(weighted_router.RULES.accepting(live)) else ""
+    return state.unaccepted if set(asked) <= set(router.rules.accepting(live)) else ""
 
 
-def _gateways_say(facts: RoutingFacts) -> str:
-    """The status message of the first Gateway that does not accept the HTTPRoute."""
-    name = next((ref.name for ref in facts.names.refs if ref.kind == HTTP_ROUTES.kind), None)
-    live: Object | None = facts.find(HTTP_ROUTES, name)
-    if live is None:
+def _gateways_say(router: Router) -> str:
+    """The status message of the first Gateway that does not accept the route."""
+    live = router.state.objects[0].live
+    if live is None or not isinstance(router, RuleRouter):
         return ""
     parents = weighted.attached_to(live)
-    return weighted_router.RULES.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
+    return router.rules.unaccepted(live, parents) if parents else f"{router.state.users} names no parent"
 
 
 def autoscaler(case: Case) -> Link | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, SERVICES, Resource
+from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, INFERENCE_POOLS, SERVICES, Resource
 from rollout_lws.objects.writes import Patch
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Object, Outcome, View, key_of
@@ -14,7 +14,8 @@ from rollout_lws.sandbox.behaviours.network.gateway_status import Reference
 
 _Told: TypeAlias = list[gateway_status.Entry]
 
-_OURS = {resource.kind: resource for resource in (GATEWAYS, HTTP_ROUTES, INFERENCE_POOLS)}
+_ROUTES = (HTTP_ROUTES, GRPC_ROUTES)
+_OURS = {resource.kind: resource for resource in (GATEWAYS, *_ROUTES, INFERENCE_POOLS)}
 
 
 class Gateways:
@@ -37,7 +38,7 @@ class Gateways:
             return self._using(change) if _moved(change) else ()
         if resource == GATEWAYS:
             return dict.fromkeys((_key(resource, change.object), *self._below(change, view)))
-        if resource not in (HTTP_ROUTES, INFERENCE_POOLS):
+        if resource not in (*_ROUTES, INFERENCE_POOLS):
             return ()
         self._relate(change)
         own = _key(resource, change.object)
@@ -61,7 +62,7 @@ class Gateways:
         """A Gateway's routes and their pools."""
         for key in self._using(change):
             yield key
-            route = view.get(HTTP_ROUTES, *key[1:])
+            route = view.get(_OURS[key[0]], *key[1:])
             yield from _pools(route) if route is not None else ()
 
     def decide(self, key: Key, view: View, now: float) -> Outcome:
@@ -91,10 +92,10 @@ class Gateways:
     def _wanted(self, resource: Resource, found: Object, view: View) -> _Told:
         if resource == GATEWAYS:
             return gateway_status.of_gateway(found)
-        if resource == HTTP_ROUTES:
+        if resource in _ROUTES:
             return gateway_status.of_route(found, view)
         users = self._users.get((INFERENCE_POOLS, *key_of(found)), ())
-        routes = (view.get(HTTP_ROUTES, *key[1:]) for key in users)
+        routes = (view.get(_OURS[key[0]], *key[1:]) for key in users)
         return gateway_status.of_pool(found, [route for route in routes if route is not None], view)
 
 

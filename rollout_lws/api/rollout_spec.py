@@ -178,6 +178,8 @@ class IstioRef(Model):
 
     virtual_service_name: Name
     """Name of the VirtualService."""
+    destination_rule_name: Name | None = None
+    """Name of the DestinationRule of the stable version's Service; needed where the routes name subsets."""
 
 
 class NetworkRef(Model):

@@ -21,7 +21,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic.names import Names, of_sides
-from rollout_lws.traffic.registry import PAIR_KINDS, SPECS, named_in, resources_of
+from rollout_lws.traffic.registry import SPECS, WRITTEN_SPECS, named_in, resources_of
 from rollout_lws.traffic.services import backends
 
 #: Revision of the version that is assumed to run.
@@ -160,12 +160,11 @@ def _examples(
         {"name": each.name} | ({"group": each.group, "kind": each.kind} if each.group else {"port": 80})
         for each in (both.stable, both.canary)
     ]
-    examples = {(spec.resource, ""): spec.example(names.service, references[0]) for spec in SPECS}
+    named = references[:1]
     if names.is_pair:
         weights = (0, 100) if active == sides[1] else (100, 0)
-        weighted = [{**each, "weight": weight} for each, weight in zip(references, weights, strict=True)]
-        for resource in PAIR_KINDS:
-            examples[resource, ""] = {**examples[resource, ""], "rules": [{"backendRefs": weighted}]}
+        named = [{**each, "weight": weight} for each, weight in zip(references, weights, strict=True)]
+    examples = {(spec.resource, ""): spec.example(names.service, named) for spec in WRITTEN_SPECS}
     for workload, service, pool in zip(
         sides, (names.service, names.canary_service), (names.stable_pool, names.canary_pool), strict=True
     ):

@@ -1,8 +1,7 @@
 """ingress-nginx: builds and reads the canary Ingress that receives the new version's requests.
 
 The user's Ingress is never changed: ingress-nginx merges the canary Ingress into it by annotations until it is deleted.
-The canary Ingress carries a digest of what the release wrote, to tell an edit by another writer from a change of the
-user's Ingress, which the canary follows. ingress-nginx is retired: what the Gateway API does better is left out.
+ingress-nginx is retired: what the Gateway API does better is left out.
 """
 
 from __future__ import annotations
@@ -11,16 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.objects.scaling import whole_number
-from rollout_lws.targets.version import short_hash
-from rollout_lws.traffic import marks
+from rollout_lws.traffic import copies
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.canary import copied_marks
 
 _NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"
@@ -50,8 +45,8 @@ def canary_ingress(
     """
     if not split.reaches_new or no_path(main, service):
         return None
-    metadata, spec = main["metadata"], main["spec"]
-    annotations = copied_marks(metadata.get("annotations") or {}, keys)
+    spec, head = main["spec"], copies.metadata(main, keys, name=name, owner=owner)
+    annotations = {key: value for key, value in head["annotations"].items() if not _NOT_COPIED.match(key)}
     made: dict[str, Any] = {member: spec[member] for member in ("ingressClassName", "tls") if spec.get(member)}
     made["rules"] = [
         {
@@ -64,21 +59,14 @@ def canary_ingress(
     return {
         "apiVersion": INGRESSES.api_version,
         "kind": INGRESSES.kind,
-        "metadata": {
-            "name": name,
-            "namespace": metadata.get("namespace", ""),
-            "labels": copied_marks(metadata.get("labels") or {}, keys),
-            "annotations": {key: value for key, value in annotations.items() if not _NOT_COPIED.match(key)}
-            | _canary_annotations(split),
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": {**head, "annotations": annotations | _canary_annotations(split)},
         "spec": made,
     }
 
 
 def annotated(made: Object, by: str, keys: Keys) -> Object:
-    """The manifest with our annotation: a digest of its routing, and the entry that says the release created it."""
-    return marks.put_made(made, by, keys, {"written": _digest(made)})
+    """The manifest with our annotation."""
+    return copies.annotated(made, by, keys, _written(made))
 
 
 def updated(live: Object, made: Object) -> Object:
@@ -97,8 +85,7 @@ def updated(live: Object, made: Object) -> Object:
 
 def drifted(live: Object, by: str, keys: Keys) -> bool:
     """Whether another writer has changed the routing of the canary Ingress."""
-    mark = marks.read(live, by, keys)
-    return mark is None or mark.get("written") != _digest(live)
+    return copies.drifted(live, by, keys, _written(live))
 
 
 def reaches_new(live: Object) -> bool:
@@ -111,10 +98,10 @@ def weight(live: Object) -> int:
     return min(whole_number(str(_annotations(live).get(f"{_CANARY}-weight", ""))) or 0, 100)
 
 
-def _digest(ingress: Object) -> str:
-    """Digest of paths and weights only: other writers may default or add classes and labels without harm."""
+def _written(ingress: Object) -> tuple[object, object]:
+    """Paths and weights only: other writers may default or add classes and labels without harm."""
     said = {key: value for key, value in _annotations(ingress).items() if key.startswith(_CANARY)}
-    return short_hash(msgspec.json.encode((said, ingress["spec"].get("rules")), order="sorted").decode(), 12)
+    return said, ingress["spec"].get("rules")
 
 
 def _annotations(ingress: Object) -> dict[str, str]:

@@ -9,11 +9,10 @@ from typing import ClassVar
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES, ObjectRef
 from rollout_lws.objects.writes import Create, Write
-from rollout_lws.traffic import ingress, marks
+from rollout_lws.traffic import copies, ingress, marks
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import (
-    NAME_TAKEN,
     Problem,
     RouteState,
     Written,
@@ -47,8 +46,7 @@ class IngressRouter:
 
     @property
     def _live(self) -> Object | None:
-        found = self.facts.find(INGRESSES, self._canary_name)
-        return found if found is not None and self.facts.is_ours(found) else None
+        return copies.own(self.facts, self.spec, self.name)
 
     @cached_property
     def state(self) -> RouteState:
@@ -102,10 +100,9 @@ class IngressRouter:
         if main is None:
             return Problem(does_not_exist(self.facts, INGRESSES, self._users), self._users, "")
         every = self.facts.objects.get(INGRESSES, {})
-        if self._canary_name in every and self._live is None:
-            ref = ObjectRef(INGRESSES.kind, self._canary_name)
-            taken = f"{ref} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
-            return Problem(f"{taken} under another name", ref, NAME_TAKEN)
+        taken = copies.taken(self.facts, self.spec, self.name)
+        if taken is not None:
+            return taken
         service, asked = self.facts.names.service, self.facts.asked
         class_type = asked.ingress.class_type if asked is not None and asked.ingress is not None else ""
         found = ingress.ingress_problem(main, service, class_type)

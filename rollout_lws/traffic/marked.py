@@ -17,7 +17,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.registry import SPECS, resources_of
+from rollout_lws.traffic.registry import DESTINATION_RULE, WRITTEN_SPECS, resources_of
 from rollout_lws.traffic.router import deleted, patched, written_name
 from rollout_lws.traffic.routers import ROUTERS
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting, pinned_workload, pinning_keys
@@ -28,13 +28,14 @@ from rollout_lws.workload.canary import name_of_canary
 #: other kinds are searched as well.
 _OWN: Mapping[Resource, Callable[[Object, str, Keys], Object]] = {
     **{router.spec.resource: router.restore for router in ROUTERS},
+    DESTINATION_RULE.resource: marks.without,
     INFERENCE_POOLS: pools.unpinned,
     SERVICES: services.unpinned,
 }
 
 #: Kinds that a release creates → name of the object that it creates for the user's object of this name.
 _MADE: Mapping[Resource, Callable[[str], str]] = {
-    **{spec.resource: partial(written_name, spec) for spec in SPECS if spec.copies},
+    **{spec.resource: partial(written_name, spec) for spec in WRITTEN_SPECS if spec.copies},
     SERVICES: services.canary_service_name,
 }
 
@@ -111,7 +112,7 @@ class Marked:
 
     def withdraw_weights(self, reason: str) -> Iterator[Write]:
         """The writes that restore the user's routes and delete the created ones, so no weights are left."""
-        for spec in SPECS:
+        for spec in WRITTEN_SPECS:
             yield from self._give_back(spec.resource, reason)
 
     def take_back(self, deleted_uid: str, workload: str, reason: str) -> Iterator[Write]:

@@ -8,12 +8,14 @@ from rollout_lws.objects.meta import Struct
 
 #: Versions whose groups a managed object can select.
 STABLE, CANARY = "stable", "canary"
+#: In place of a version: an object that says how requests are sent, of which a release makes a copy.
+POLICY = "policy"
 _OTHER = {STABLE: CANARY, CANARY: STABLE}
 
 
 class ManagedRef(Struct, frozen=True):
     """A user's object that a release writes. ``version`` is the one whose groups the object selects, ``STABLE`` or
-    ``CANARY``; "" for an object that routes requests to both.
+    ``CANARY``; "" for an object that routes requests to both, ``POLICY`` for one that only says how they are sent.
     """
 
     kind: str
@@ -71,6 +73,10 @@ class Names(Struct, frozen=True):
             for ref in self.refs
         )
         return Names(service=services[0], canary_service=services[1], refs=refs, active=active)
+
+    def policy(self, kind: str) -> str:
+        """Name of the object of this kind that says how requests are sent; "" without one."""
+        return next((ref.name for ref in self.refs if (ref.version, ref.kind) == (POLICY, kind)), "")
 
     def _selecting(self, version: str) -> str | None:
         return next((ref.name for ref in self.refs if ref.version == version), None)

@@ -12,7 +12,8 @@ from rollout_lws.traffic.route.pair import PairMark, PairRules, mark_of
 from rollout_lws.traffic.router import RouteState, Written, patched
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter, RuleRouter, VirtualServiceRouter
+from rollout_lws.traffic.virtual_service_router import VirtualServiceRouter
+from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter, RuleRouter
 
 
 class PairRouter(RuleRouter):

@@ -5,11 +5,12 @@ Cheap to import. The implementation of each kind is in ``routers``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
     GRPC_ROUTES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -19,7 +20,7 @@ from rollout_lws.objects.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names
+from rollout_lws.traffic.names import CANARY, POLICY, STABLE, ManagedRef, Names
 
 #: Members that lead from ``trafficRoutings[0]`` to a name.
 Field: TypeAlias = tuple[str, ...]
@@ -38,9 +39,9 @@ class RouterSpec:
     resource: Resource
     field: Field
     members: tuple[str, ...]
-    example: Callable[[str, Json], Json]
+    example: Callable[[str, Sequence[Json]], Json]
     """Builds the spec of the simplest object that can split requests, from the stable version's Service and the
-    reference to its backend; for forecasts without a cluster.
+    references to the backends that it names; for forecasts without a cluster.
     """
     advice: str
     """Advice for configuring a GitOps tool that overwrites the object."""
@@ -55,6 +56,8 @@ class RouterSpec:
     """Whether it can send requests to InferencePools."""
     of_pairs: bool = False
     """Whether a user may name the backends of two workloads in it, so that a pair can be released by it."""
+    policy: RouterSpec | None = None
+    """The kind that says how its requests are sent to a Service; None: there is none, or it is the router's own."""
     grace_seconds: int | None = None
     """gracePeriodSeconds that ``init`` proposes; None: the default."""
 
@@ -88,16 +91,24 @@ _PATH = _open({"path": _TEXT, "pathType": _PATH_TYPE, "backend": _SERVICE}, "bac
 _INGRESS_RULE = _open({"host": _TEXT, "http": _open({"paths": _list(_PATH)}, "paths")})
 
 
-def _route(_: str, backend: Json) -> Json:
-    return {"parentRefs": [{"name": "assumed"}], "rules": [{"backendRefs": [backend]}]}
+def _route(_: str, backends: Sequence[Json]) -> Json:
+    return {"parentRefs": [{"name": "assumed"}], "rules": [{"backendRefs": list(backends)}]}
 
 
-def _virtual_service(_: str, backend: Json) -> Json:
-    destination = {"host": backend["name"], "port": {"number": backend["port"]}}
-    return {"hosts": [backend["name"]], "http": [{"route": [{"destination": destination}]}]}
+def _virtual_service(service: str, backends: Sequence[Json]) -> Json:
+    route = [{**_rest(each, "name", "port"), "destination": _destination(each)} for each in backends]
+    return {"hosts": [service], "http": [{"route": route}]}
 
 
-def _ingress(service: str, _: Json) -> Json:
+def _destination(backend: Json) -> Json:
+    return {"host": backend["name"]} | ({"port": {"number": backend["port"]}} if "port" in backend else {})
+
+
+def _rest(backend: Json, *members: str) -> Json:
+    return {member: value for member, value in backend.items() if member not in members}
+
+
+def _ingress(service: str, _: Sequence[Json]) -> Json:
     backend = {"service": {"name": service, "port": {"number": 80}}}
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
     return {"ingressClassName": "nginx", "rules": [{"http": {"paths": [path]}}]}
@@ -123,6 +134,16 @@ GRPC_ROUTE = RouterSpec(
     conditions=("Accepted", "ResolvedRefs"),
     of_pairs=True,
 )
+#: Says how the requests of a VirtualService are sent to a Service. A release makes a copy for the new version's.
+DESTINATION_RULE = RouterSpec(
+    DESTINATION_RULES,
+    ("istio", "destinationRuleName"),
+    ("host", "subsets", "trafficPolicy"),
+    lambda service, _: {"host": service},
+    "let it leave that DestinationRule alone, which the release has made",
+    copies=True,
+    older=("v1beta1", "v1alpha3"),
+)
 VIRTUAL_SERVICE = RouterSpec(
     VIRTUAL_SERVICES,
     ("istio", "virtualServiceName"),
@@ -133,6 +154,7 @@ VIRTUAL_SERVICE = RouterSpec(
     of_pairs=True,
     # Istio does not report when all proxies have applied a change, unless it is told to.
     grace_seconds=15,
+    policy=DESTINATION_RULE,
 )
 INGRESS = RouterSpec(
     INGRESSES,
@@ -148,10 +170,12 @@ INGRESS = RouterSpec(
 )
 #: Every kind of router, in the order of evaluation and output.
 SPECS = (HTTP_ROUTE, GRPC_ROUTE, VIRTUAL_SERVICE, INGRESS)
+#: Every kind that a release writes apart from Services and pools.
+WRITTEN_SPECS = (*SPECS, *(spec.policy for spec in SPECS if spec.policy is not None))
 #: The kinds by which a pair can be released. Its weights are there at rest, too.
 PAIR_KINDS: tuple[Resource, ...] = tuple(spec.resource for spec in SPECS if spec.of_pairs)
 #: Kinds apart from Services that a release modifies or creates; they are watched on demand.
-ROUTING_KINDS: tuple[Resource, ...] = (*(spec.resource for spec in SPECS), INFERENCE_POOLS)
+ROUTING_KINDS: tuple[Resource, ...] = (*(spec.resource for spec in WRITTEN_SPECS), INFERENCE_POOLS)
 _BY_KIND = {each.kind: each for each in ROUTING_KINDS}
 #: Members of ``trafficRoutings[0]`` that name Services: the one of workloadRef, and of a pair that of counterpartRef.
 _SERVICE_FIELD: Field = ("service",)
@@ -159,8 +183,15 @@ _OTHER_SERVICE_FIELD: Field = ("counterpartService",)
 #: Members of ``trafficRoutings[0]`` that name objects apart from Services: kind, version and path of each.
 _FIELDS: tuple[tuple[str, str, Field], ...] = (
     *((spec.resource.kind, "", spec.field) for spec in SPECS),
+    *((spec.policy.resource.kind, POLICY, spec.policy.field) for spec in SPECS if spec.policy is not None),
     *((INFERENCE_POOLS.kind, version, ("gateway", "inferencePool", version)) for version in (STABLE, CANARY)),
 )
+
+
+def either(kinds: Iterable[Resource]) -> str:
+    """The names of these kinds, for a sentence: "A, B or C"."""
+    *others, last = (each.kind for each in kinds)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def named_in(said: Json) -> Names:
@@ -178,8 +209,8 @@ def field_of(names: Names, kind: str, name: str) -> Field:
 
 
 def spec_of(kind: str) -> RouterSpec | None:
-    """The spec of this kind of router; None for a kind that is no router."""
-    return next((spec for spec in SPECS if spec.resource.kind == kind), None)
+    """The spec of this kind; None for a kind that a release does not write, and for Services and pools."""
+    return next((spec for spec in WRITTEN_SPECS if spec.resource.kind == kind), None)
 
 
 def resources_of(names: Names) -> tuple[tuple[Resource, str], ...]:

@@ -19,7 +19,8 @@ from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.pair_router import PairGrpcRouter, PairHttpRouter, PairRouter, PairVirtualServiceRouter
 from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter, VirtualServiceRouter
+from rollout_lws.traffic.virtual_service_router import VirtualServiceRouter
+from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter
 
 _Router = TypeVar("_Router", bound=Router)
 #: The implementation of each of ``registry.SPECS``.

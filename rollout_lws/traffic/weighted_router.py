@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, VIRTUAL_SERVICES, ObjectRef
+from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, ObjectRef
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.registry import GRPC_ROUTE, HTTP_ROUTE, VIRTUAL_SERVICE, RouterSpec
+from rollout_lws.traffic.registry import GRPC_ROUTE, HTTP_ROUTE, RouterSpec
 from rollout_lws.traffic.route import weighted
-from rollout_lws.traffic.route.kinds import GRPC_RULES, HTTP_RULES, PAIR_RULES, VIRTUAL_SERVICE_RULES
+from rollout_lws.traffic.route.kinds import GRPC_RULES, HTTP_RULES, PAIR_RULES
 from rollout_lws.traffic.route.pair import PairRules
 from rollout_lws.traffic.route.weighted import WeightedRules
 from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched
@@ -129,9 +129,3 @@ class GrpcRouter(WeightedRouter):
     """The user's own GRPCRoute."""
 
     spec, rules, pair = GRPC_ROUTE, GRPC_RULES, PAIR_RULES[GRPC_ROUTES]
-
-
-class VirtualServiceRouter(WeightedRouter):
-    """The user's own VirtualService."""
-
-    spec, rules, pair = VIRTUAL_SERVICE, VIRTUAL_SERVICE_RULES, PAIR_RULES[VIRTUAL_SERVICES]

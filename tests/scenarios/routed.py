@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
     ENDPOINT_SLICES,
     GRPC_ROUTES,
     HTTP_ROUTES,
@@ -87,10 +88,10 @@ def create_route(
     make(world, kind, name, spec={"parentRefs": parents, **hosts, "rules": [{"backendRefs": [reference]}]})
 
 
-def create_virtual_service(world: World) -> None:
-    """A Service for the leaders, and a VirtualService to it."""
+def create_virtual_service(world: World, **more: str) -> None:
+    """A Service for the leaders, and a VirtualService to it, or to a subset of it."""
     create_service(world)
-    destination = {"host": SERVICE, "port": {"number": 80}}
+    destination = {"host": SERVICE, "port": {"number": 80}, **more}
     make(world, VIRTUAL_SERVICES, ROUTE, spec={"hosts": [SERVICE], "http": [{"route": [{"destination": destination}]}]})
 
 
@@ -113,6 +114,14 @@ def create_ingress(world: World) -> None:
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
     rules = [{"http": {"paths": [path]}}]
     make(world, INGRESSES, INGRESS, spec={"ingressClassName": "nginx", "rules": rules})
+
+
+def create_subset(world: World) -> None:
+    """A VirtualService to a subset of a Service for the leaders, and the DestinationRule that says what it is."""
+    create_virtual_service(world, subset="llama")
+    subsets = [{"name": "llama", "labels": {"app": "llama"}}]
+    policy = {"loadBalancer": {"simple": "LEAST_REQUEST"}}
+    make(world, DESTINATION_RULES, ROUTE, spec={"host": SERVICE, "subsets": subsets, "trafficPolicy": policy})
 
 
 BY_ROUTE = Provider("HTTPRoute", {"gateway": {"httpRouteName": ROUTE}}, ((HTTP_ROUTES, ROUTE),), create_route)
@@ -145,8 +154,16 @@ BY_VIRTUAL_SERVICE = Provider(
     {"virtual_service": ROUTE},
     tells=False,
 )
+BY_SUBSET = Provider(
+    "DestinationRule",
+    {"istio": {"virtualServiceName": ROUTE, "destinationRuleName": ROUTE}},
+    ((VIRTUAL_SERVICES, ROUTE), (DESTINATION_RULES, ROUTE)),
+    create_subset,
+    {"virtual_service": ROUTE},
+    tells=False,
+)
 #: All there are; most stories go by the first, and those of ``OTHERS`` tell what differs.
-PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_GRPC, BY_VIRTUAL_SERVICE)
+PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
 OTHERS = PROVIDERS[1:]
 
 
@@ -219,8 +236,9 @@ def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_RO
     """Everything is as before any release, and nothing that was made for one is left."""
     assert hold_record(world, by) == before
     assert f"{SERVICE}-canary" not in world.names()["services"]
-    ingresses = [name for resource, name in by.hold_record if resource == INGRESSES]
-    assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == ingresses
+    for copied in (INGRESSES, DESTINATION_RULES):
+        users = [name for resource, name in by.hold_record if resource == copied]
+        assert [each["metadata"]["name"] for each in world.server.list(copied, NAMESPACE)] == users
     assert "traffic" not in world.status
 
 

@@ -60,7 +60,7 @@ def test_requests_can_be_shared_by_the_simplest_object_of_a_kind(router: type[Ro
     said: Any = "x"
     for member in reversed(spec.field):
         said = {member: said}
-    body = spec.example("s", {"name": "s", "port": 80})
+    body = spec.example("s", [{"name": "s", "port": 80}])
     live = spec.in_use(
         {"metadata": {"name": "x", "namespace": "prod", "resourceVersion": "1", "uid": "u"}, "spec": body}
     )

@@ -118,6 +118,16 @@
   - patch
   - delete
 - apiGroups:
+  - networking.istio.io
+  resources:
+  - destinationrules
+  verbs:
+  - list
+  - watch
+  - create
+  - patch
+  - delete
+- apiGroups:
   - inference.networking.k8s.io
   resources:
   - inferencepools
@@ -306,6 +316,16 @@
   - networking.k8s.io
   resources:
   - ingresses
+  verbs:
+  - list
+  - watch
+  - create
+  - patch
+  - delete
+- apiGroups:
+  - networking.istio.io
+  resources:
+  - destinationrules
   verbs:
   - list
   - watch

@@ -39,7 +39,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.weights import settings, told
 from rollout_lws.targets.target import Target
-from rollout_lws.traffic.registry import SPECS
+from rollout_lws.traffic.registry import WRITTEN_SPECS
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.draining import draining
 from rollout_lws.workload.facts import Facts as Workload
@@ -49,7 +49,7 @@ from rollout_lws.workload.queueing import dispatch
 #: Links where the complaint may be about one of several objects.
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
 #: Kinds that a release writes, other than Rollout and BatchRelease.
-_ACTED_ON = (*RELEASED, SERVICES, HORIZONTAL_POD_AUTOSCALERS, *(spec.resource for spec in SPECS))
+_ACTED_ON = (*RELEASED, SERVICES, HORIZONTAL_POD_AUTOSCALERS, *(spec.resource for spec in WRITTEN_SPECS))
 #: Kueue's Workloads, which show what Kueue waits for.
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 

@@ -26,7 +26,7 @@ from rollout_lws.targets.target import Target, called, takers
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
-from rollout_lws.traffic.registry import PAIR_KINDS
+from rollout_lws.traffic.registry import PAIR_KINDS, either
 from rollout_lws.traffic.route.kinds import PAIR_RULES
 from rollout_lws.traffic.route.state import references, refers
 from rollout_lws.traffic.router import Router
@@ -157,10 +157,9 @@ def _routing(found: Snapshot, workload: Target, counterpart: Target, companions:
     for name, fit, told in ((workload, own, unfit), (counterpart, others, other_unfit)):
         if not fit:
             raise UsageError(_no_service(name, told))
-    kinds = " or ".join(each.kind for each in PAIR_KINDS)
     raise UsageError(
-        f"no {kinds} refers to Service {own[0]} or Service {others[0]}: create one whose rule has backendRefs to both,"
-        " weight 100 for the side that serves and 0 for the other one"
+        f"no {either(PAIR_KINDS)} refers to Service {own[0]} or Service {others[0]}: create one whose rule has"
+        " backendRefs to both, weight 100 for the side that serves and 0 for the other one"
     )
 
 
@@ -256,14 +255,17 @@ def _problem(found: Snapshot, router: type[Router], names: Names, live: Object) 
 def _lacking(names: Names, router: type[Router], live: Object, problem: str) -> Iterator[str]:
     """What to add to a route that names one side of the pair only."""
     both, namespace = backends(names), str(live["metadata"].get("namespace", ""))
-    for rule in PAIR_RULES[router.spec.resource].kind.read(live):
+    kind = PAIR_RULES[router.spec.resource].kind
+    for rule in kind.read(live):
         refs = references(rule)
         named = [any(refers(ref, each, namespace) for ref in refs) for each in (both.stable, both.canary)]
         if named.count(True) == 1:
             lacks, there = (both.canary, both.stable) if named[0] else (both.stable, both.canary)
             port = next((ref.get("port") for ref in refs if refers(ref, there, namespace)), None)
-            line = yaml.safe_dump([_reference(lacks, port)], sort_keys=False, default_flow_style=None).strip()
-            yield f"{problem}. Below backendRefs of {router.spec.resource.kind} {_name(live)}:\n  {line}"
+            reference = _reference(lacks, port)
+            ((member, (_, added)),) = kind.route_of({"backendRefs": [reference, reference]}).items()
+            line = yaml.safe_dump([added], sort_keys=False, default_flow_style=None).strip()
+            yield f"{problem}. Below {member} of {router.spec.resource.kind} {_name(live)}:\n  {line}"
 
 
 def _reference(backend: Backend, port: object) -> dict[str, object]:

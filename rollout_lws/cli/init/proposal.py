@@ -23,7 +23,7 @@ from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.autoscaling.hpa_bounds import MAXIMUM, MINIMUM, scaled_workload
 from rollout_lws.targets.target import ROLLING_UPDATE, Target, called, takers
 from rollout_lws.traffic import pools, services
-from rollout_lws.traffic.registry import SPECS
+from rollout_lws.traffic.registry import SPECS, either
 from rollout_lws.workload.hold import resolved_surge
 
 Object = dict[str, Any]
@@ -150,7 +150,7 @@ def _refuse(found: Snapshot, lws: Target, capacity: CapacityStrategy) -> None:
 
 def _without_route(routing: Routing, capacity: CapacityStrategy, pods: str) -> str:
     """That nothing shares requests, which have to be elsewhere before a group goes."""
-    kinds = " or ".join(each.resource.kind for each in SPECS)
+    kinds = either(each.resource for each in SPECS)
     why = "; ".join(routing.unfit) or f"no {kinds} leads to a Service of the {pods}"
     return (
         f"--strategy {capacity.flag} takes requests off single groups before they go, and nothing shares them: {why};"
@@ -246,7 +246,7 @@ def _warnings(found: Snapshot, lws: Target, capacity: CapacityStrategy, routing:
         )
     elif not routing.routes:
         yield (
-            f"no {' or '.join(each.resource.kind for each in SPECS)} leads to the {takers(lws)}' Service, so the steps"
+            f"no {either(each.resource for each in SPECS)} leads to the {takers(lws)}' Service, so the steps"
             " set no traffic weights: to have them, create a route to the Service and run init again"
         )
         if capacity.full_set:

@@ -140,6 +140,8 @@ def _routings(made: Proposal) -> Iterator[str]:
     refers = "InferencePool" if routing.stable_pool else "Service"
     refers = f"both {refers}s" if routing.pair else f"the {refers}"
     yield f"{'  ' * len(outer)}          {named}: {_scalar(routing.route)} # refers to {refers}"
+    if routing.policy and routing.router.policy is not None:
+        yield f"{'  ' * len(outer)}          {routing.router.policy.field[-1]}: {_scalar(routing.policy)}"
     if routing.stable_pool:
         yield "            inferencePool:"
         yield f"              stable: {_scalar(routing.stable_pool)}"

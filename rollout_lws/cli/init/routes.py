@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from rollout_lws.cli.gitops import Ignored
-from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, Resource
 from rollout_lws.observe.assume import pod_labels
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names
+from rollout_lws.traffic.names import CANARY, POLICY, STABLE, ManagedRef, Names
 from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import ROUTERS
@@ -41,6 +42,8 @@ class Routing:
     """Whether each side of a pair has a backend of its own: ``service`` or ``stable_pool`` leads to the first one."""
     counterpart_service: str = ""
     """Of a pair: the Service of the second side; "" where pools lead to both."""
+    policy: str = ""
+    """The object of the router's ``policy`` kind that is of the Service; "" without one."""
 
     @property
     def routes(self) -> bool:
@@ -68,10 +71,10 @@ def find(found: Snapshot, workload: Target) -> Routing:
     """The routing of a workload."""
     fit, unfit = services_of(found, workload)
     for router in ROUTERS:
-        for service in fit:
-            route = _leading(found, router, service)
+        for service, policy in product(fit, _policies(found, router.spec)):
+            route = _leading(found, router, service, policy=policy)
             if route:
-                return Routing(service, router.spec, route)
+                return Routing(service, router.spec, route, policy=policy)
         for stable, canary in _pools(found, workload) if router.spec.to_pools and fit else ():
             route = _leading(found, router, fit[0], stable, canary or f"{stable}-canary")
             if route:
@@ -122,18 +125,27 @@ def selecting_leaders(found: Snapshot, selecting: Selecting, labels: Sequence[Ma
     )
 
 
-def _leading(found: Snapshot, router: type[Router], service: str, *pools: str) -> str:
-    """Name of the first routing object of the kind that can split requests to this Service, or to the first of two
-    pools; "" without one. It counts as in use, which shows only during a release.
+def _policies(found: Snapshot, spec: RouterSpec) -> list[str]:
+    """Names of the objects that may say how requests are sent; "" for none comes last."""
+    return [*(sorted(map(_name, found.plain(spec.policy.resource))) if spec.policy is not None else ()), ""]
+
+
+def _leading(found: Snapshot, router: type[Router], service: str, *pools: str, policy: str = "") -> str:
+    """Name of the first routing object of the kind that can split requests to this Service, sent as ``policy`` says, or
+    to the first of two pools; "" without one. It counts as in use, which shows only during a release.
     """
-    resource = router.spec.resource
-    of_pools = (
+    resource, objects = router.spec.resource, dict[Resource, dict[str, Object]]()
+    refs = [
         ManagedRef(kind=INFERENCE_POOLS.kind, name=pool, version=version)
         for pool, version in zip(pools, (STABLE, CANARY), strict=False)
-    )
-    names = Names(service=service, refs=tuple(of_pools))
+    ]
+    if policy and router.spec.policy is not None:
+        kind = router.spec.policy.resource
+        refs.append(ManagedRef(kind=kind.kind, name=policy, version=POLICY))
+        objects[kind] = {_name(each): dict(each) for each in found.plain(kind)}
+    names = Names(service=service, refs=tuple(refs))
     for live in sorted(found.plain(resource), key=_name):
-        objects = {resource: {_name(live): router.spec.in_use({**live, "status": {}})}}
+        objects[resource] = {_name(live): router.spec.in_use({**live, "status": {}})}
         facts = RoutingFacts(names, live["metadata"].get("namespace", ""), "", found.keys, objects=objects)
         if router(facts, _name(live)).check() is None:
             return _name(live)

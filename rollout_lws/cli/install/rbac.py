@@ -23,7 +23,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.settings import DEFAULT_GUARD
-from rollout_lws.traffic.registry import SPECS
+from rollout_lws.traffic.registry import WRITTEN_SPECS
 
 Object = dict[str, Any]
 CONTROLLER = "rollout-lws-controller"
@@ -66,7 +66,7 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule("", ("services",), (*_FOLLOW, "create", "patch", "delete")),
         Rule("discovery.k8s.io", ("endpointslices",), _FOLLOW),
         # The user's own object, or a second one that we add, during a release.
-        *(Rule(spec.resource.group, (spec.resource.plural,), (*_FOLLOW, *spec.verbs)) for spec in SPECS),
+        *(Rule(spec.resource.group, (spec.resource.plural,), (*_FOLLOW, *spec.verbs)) for spec in WRITTEN_SPECS),
         # Pinned like Services.
         Rule("inference.networking.k8s.io", ("inferencepools",), (*_FOLLOW, "patch")),
         # Bounds held during a release.

@@ -21,7 +21,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.traffic.registry import SPECS
+from rollout_lws.traffic.registry import WRITTEN_SPECS
 
 #: KEDA creates a HorizontalPodAutoscaler for it.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
@@ -35,7 +35,7 @@ _OTHERS = (*RELEASED, *LOOKED_AT, SCALED_OBJECTS, NETWORK_POLICIES, POD_MONITORS
 _ALIKE = {
     **{
         (f"{spec.resource.group}/{version}", spec.resource.kind): spec.resource
-        for spec in SPECS
+        for spec in WRITTEN_SPECS
         for version in spec.older
     },
     ("autoscaling/v1", HORIZONTAL_POD_AUTOSCALERS.kind): HORIZONTAL_POD_AUTOSCALERS,

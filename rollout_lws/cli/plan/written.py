@@ -19,7 +19,7 @@ from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.targets.target import takers
-from rollout_lws.traffic.registry import resources_of, spec_of
+from rollout_lws.traffic.registry import DESTINATION_RULE, resources_of, spec_of
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
@@ -120,7 +120,8 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
             if spec is not None:
                 verbs = _PATCH if not spec.copies else _MADE if len(splits) > 1 else ("create", "delete")
                 end = "gone at the end" if spec.copies else "restored"
-                yield Planned(resource, written_name(spec, name), verbs, f"{weights}; {end}")
+                what = "the same for the new version's Service" if spec == DESTINATION_RULE else weights
+                yield Planned(resource, written_name(spec, name), verbs, f"{what}; {end}")
     for pool in filter(None, (names.stable_pool, names.canary_pool)):
         yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; restored")
 

@@ -35,6 +35,7 @@ from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
+from rollout_lws.traffic.registry import spec_of
 from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -201,9 +202,11 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
         for each in state.objects if not state.missing else ():
             # Our annotation may have been removed together with the written fields.
             wiped = split.reaches_new and given and not each.modified
-            lost = split.names_new and state.unlisted and (each.modified or given or relisted)
-            if each.drifted or wiped or lost or (split.names_new and state.unmarked):
-                d, waits = answer_conflict(d, each.live, each.ref, router.spec.advice)
+            lost = state.unlisted and (each.modified or given or relisted)
+            unnamed = split.names_new and each is state.objects[0] and (lost or state.unmarked)
+            if each.drifted or wiped or unnamed:
+                spec = spec_of(each.ref.kind) or router.spec
+                d, waits = answer_conflict(d, each.live, each.ref, spec.advice)
                 if waits is not None:
                     return d, waits
     return d, None

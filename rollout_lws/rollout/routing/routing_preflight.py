@@ -101,7 +101,7 @@ def _unwritten(d: Draft) -> Refusal | None:
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
     """Objects with the names that routers need for copies; the release waits for all other refusals of routers."""
     for each in routers(facts):
-        problem = each.check() if each.spec.copies else None
+        problem = each.check()
         if problem is not None and problem.path == NAME_TAKEN:
             yield _refusal(problem)
 

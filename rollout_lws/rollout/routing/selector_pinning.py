@@ -21,13 +21,13 @@ from rollout_lws.rollout.write_conflicts import Managed, judged
 from rollout_lws.traffic import pinned_selectors, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
-from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, SPECS, looked_at_kinds
+from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, WRITTEN_SPECS, looked_at_kinds
 from rollout_lws.traffic.selectors import pinning_keys, selector_changes
 from rollout_lws.traffic.split import ALL_STABLE, Object
 
 _MANAGED = Managed(
-    ("selector", *(member for spec in SPECS for member in spec.members)),
-    tuple(spec.annotations for spec in SPECS if spec.annotations),
+    ("selector", *(member for spec in WRITTEN_SPECS for member in spec.members)),
+    tuple(spec.annotations for spec in WRITTEN_SPECS if spec.annotations),
 )
 
 

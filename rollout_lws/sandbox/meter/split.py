@@ -73,8 +73,10 @@ def _by_route(seen: Seen, client: Client, kind: Resource, name: str) -> Split:
     return mixed((Fraction(ref["weight"], total), _routed(seen, client.namespace, ref)) for ref in refs)
 
 
-def _host(seen: Seen, to: virtual_service.Destination) -> Split:
-    """The pods of a Service, of a subset alone those with its labels."""
+def _host(seen: Seen, to: virtual_service.Destination | str) -> Split:
+    """The pods of a Service, of a subset alone those with its labels; none for an error text."""
+    if isinstance(to, str):
+        return _nowhere(to)
     whole = _service(seen, to.namespace, to.service, to.port)
     if to.labels is None:
         return whole

@@ -30,8 +30,8 @@ class Destination:
     labels: Mapping[str, str] | None = None
 
 
-#: A share of requests and where it goes.
-Part: TypeAlias = tuple[Fraction, Destination]
+#: A share of requests and where it goes, or an error text.
+Part: TypeAlias = tuple[Fraction, Destination | str]
 
 
 def parts(seen: Seen, client: Client) -> list[Part] | str:
@@ -51,14 +51,12 @@ def parts(seen: Seen, client: Client) -> list[Part] | str:
         weights = [each.get("weight") or 0 for each in routes]
     if not sum(weights):
         return f"no destination of {what} has weight"
-    found: list[Part] = []
-    for each, weight in zip(routes, weights, strict=True):
-        to = _destination(seen, client.namespace, each["destination"])
-        if isinstance(to, str):
-            return to
-        if weight:
-            found.append((Fraction(weight, sum(weights)), to))
-    return found
+    # A destination that is not known fails the requests that go there, no others.
+    return [
+        (Fraction(weight, sum(weights)), _destination(seen, client.namespace, each["destination"]))
+        for each, weight in zip(routes, weights, strict=True)
+        if weight
+    ]
 
 
 def _destination(seen: Seen, home: str, said: Mapping[str, Any]) -> Destination | str:

@@ -38,6 +38,27 @@ def with_rules(live: Object, rules: list[Object]) -> Object:
     return {**live, "spec": spec}
 
 
+def place(host: str) -> tuple[str, str]:
+    """Name and namespace of the Service that a host is: the namespace is "" for that of the object that names it, and
+    the name is "" for a host that is no Service.
+    """
+    name, *rest = host.split(".")
+    if not rest:
+        return name, ""
+    return (name, rest[0]) if len(rest) > 2 and rest[1] == "svc" else ("", "")
+
+
+def with_service(host: str, service: str) -> str:
+    """The host of another Service, in the same namespace and domain."""
+    _, dot, domain = host.partition(".")
+    return service + dot + domain
+
+
+def subset(reference: Object) -> str:
+    """The subset that a reference of a rule names; "" for none."""
+    return str(reference[_READ_FROM]["destination"].get("subset") or "")
+
+
 def normal(rule: Object) -> Object:
     """The rule as it is read once it has been written."""
     return _rule(_route(rule))
@@ -79,7 +100,7 @@ def _route(rule: Object) -> Object:
 def _reference(destination: Object, *, alone: bool) -> Object:
     """``alone``: it is the only one of its route."""
     to = destination["destination"]
-    made: dict[str, Any] = {_READ_FROM: destination, **_place(to["host"])}
+    made: dict[str, Any] = {_READ_FROM: destination, **_backend(to["host"])}
     port = (to.get("port") or {}).get("number")
     if port is not None:
         made["port"] = port
@@ -90,14 +111,13 @@ def _reference(destination: Object, *, alone: bool) -> Object:
 
 
 def _destination(reference: Object, *, alone: bool) -> Object:
-    before: Object = reference[_READ_FROM]
+    before: Object = reference.get(_READ_FROM) or _new(reference)
     known = _reference(before, alone=alone)
     if reference == known:
         return before
-    to, place = before["destination"], {member: known.get(member) for member in ("kind", "name", "namespace")}
-    if place != {member: reference.get(member) for member in place}:
-        _, dot, domain = to["host"].partition(".")
-        to = {**to, "host": reference["name"] + dot + domain}
+    to = before["destination"]
+    if reference["name"] != known["name"]:
+        to = {**to, "host": with_service(to["host"], reference["name"])}
     made = {member: value for member, value in before.items() if member not in ("destination", "headers", "weight")}
     made["destination"] = to
     if not alone or reference.get("weight") is not None:
@@ -105,14 +125,17 @@ def _destination(reference: Object, *, alone: bool) -> Object:
     return made | _headers(before, reference, known)
 
 
-def _place(host: str) -> Object:
+def _new(reference: Object) -> Object:
+    port = {"port": {"number": reference["port"]}} if reference.get("port") is not None else {}
+    return {"destination": {"host": reference["name"], **port}}
+
+
+def _backend(host: str) -> Object:
     """The Service that a host is, or the host as an object of its own kind."""
-    name, *rest = host.split(".")
-    if not rest:
-        return {"group": "", "kind": "Service", "name": name}
-    if len(rest) > 2 and rest[1] == "svc":
-        return {"group": "", "kind": "Service", "name": name, "namespace": rest[0]}
-    return {"group": "networking.istio.io", "kind": "Host", "name": host}
+    name, namespace = place(host)
+    if not name:
+        return {"group": "networking.istio.io", "kind": "Host", "name": host}
+    return {"group": "", "kind": "Service", "name": name} | ({"namespace": namespace} if namespace else {})
 
 
 def _match(match: Object) -> Object:
@@ -138,9 +161,9 @@ def _match_of(match: Object) -> Object:
     return made
 
 
-def _compared(said: Mapping[str, str]) -> dict[str, str]:
-    word = next((each for each in _HOW if each in said), None)
-    return {"type": _PRESENT, "value": ""} if word is None else {"type": _HOW[word], "value": said[word]}
+def _compared(condition: Mapping[str, str]) -> dict[str, str]:
+    word = next((each for each in _HOW if each in condition), None)
+    return {"type": _PRESENT, "value": ""} if word is None else {"type": _HOW[word], "value": condition[word]}
 
 
 def _comparing(condition: Mapping[str, str]) -> dict[str, str]:

@@ -98,6 +98,12 @@ class WeightedRules:
     defaulted: bool = True
     reference: str = "backendRef"
 
+    def route_of(self, rule: Object) -> Object:
+        """A rule as the kind writes it."""
+        (written,) = self.with_rules({"spec": {}}, [rule])["spec"][self.spec.members[0]]
+        made: Object = written
+        return made
+
     def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
         """The route with this Rollout's split.
 
@@ -328,7 +334,9 @@ class WeightedRules:
         """The route with the parts of these Rollouts (see ``model.put_together``), and with those of their entries that
         differ from the ones ``before``.
         """
-        rules, new = put_together(layout, namespace_of(live), marked, twins, ordered=self.ordered, defaulted=self.defaulted)
+        rules, new = put_together(
+            layout, namespace_of(live), marked, twins, ordered=self.ordered, defaulted=self.defaulted
+        )
         after = self.with_rules(live, rules)
         for uid, mark in new.items():
             if mark != before.get(uid):

@@ -179,7 +179,11 @@ def test_the_rules_are_those_that_the_page_on_traffic_has() -> None:
             (),
             "leaders are ready as soon as their port",
         ),
-        ((manifests.workload(),), (), "no HTTPRoute or Ingress leads to the leaders' Service"),
+        (
+            (manifests.workload(),),
+            (),
+            "no HTTPRoute, GRPCRoute, VirtualService or Ingress leads to the leaders' Service",
+        ),
         ((manifests.workload(),), (), "create a route to the Service and run init again"),
         ((manifests.workload(),), ("--strategy", "blue-green"), "without a route blue-green takes no requests off"),
         ((manifests.workload(), autoscaler("llama")), (), "so that it removes no group"),

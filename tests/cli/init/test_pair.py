@@ -311,7 +311,9 @@ _ONE_SIDE = edited(PAIR_ROUTE, "        - name: green-api\n          port: 80\n 
             id="a rule of one side",
         ),
         pytest.param(
-            GIVEN[:-1], "no HTTPRoute refers to Service chat-api or Service green-api: create one", id="no route"
+            GIVEN[:-1],
+            "no HTTPRoute, GRPCRoute or VirtualService refers to Service chat-api or Service green-api: create one",
+            id="no route",
         ),
         pytest.param(
             (LWS, GREEN, SERVICE, PAIR_ROUTE),

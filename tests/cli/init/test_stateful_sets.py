@@ -81,7 +81,7 @@ def test_a_service_is_made_where_only_the_one_is_by_which_pods_find_each_other()
     assert (made["metadata"]["name"], made["spec"]["selector"]) == ("chat-api", {"app": "chat"})
     assert "trafficRoutings" not in rollout["spec"]["strategy"]["canary"]
     assert "headless" not in result.stdout
-    assert "no HTTPRoute or Ingress leads to the pods' Service" in result.stderr
+    assert "no HTTPRoute, GRPCRoute, VirtualService or Ingress leads to the pods' Service" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.sandbox.definitions import lws_crd
+from rollout_lws.traffic.registry import ROUTING_KINDS
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 SEEN = (
@@ -21,9 +22,7 @@ SEEN = (
     kinds.STATEFUL_SETS,
     kinds.CONTROLLER_REVISIONS,
     kinds.SERVICES,
-    kinds.HTTP_ROUTES,
-    kinds.INGRESSES,
-    kinds.INFERENCE_POOLS,
+    *ROUTING_KINDS,
     kinds.POD_DISRUPTION_BUDGETS,
     kinds.HORIZONTAL_POD_AUTOSCALERS,
 )

@@ -18,6 +18,7 @@ from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
+from rollout_lws.traffic.registry import spec_of
 from rollout_lws.traffic.route import weighted
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
@@ -64,7 +65,8 @@ def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: t
         return misled
     drifted = next((each.ref for each in state.objects if each.drifted), None)
     if drifted is not None:
-        text = f"another client has written over what the release wrote in {drifted}: {router.spec.advice}"
+        advice = (spec_of(drifted.kind) or router.spec).advice
+        text = f"another client has written over what the release wrote in {drifted}: {advice}"
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
         return Link(Name.ROUTE, State.BROKEN, about, text, by_itself, steps)
     undone = case.not_done(Name.ROUTE, about, (state.users, *(each.ref for each in state.objects)), steps)

@@ -182,13 +182,15 @@ class TestWeights:
 
 class TestMatches:
     def test_one_rule_after_the_users_sends_matching_requests_to_the_new_version_alone(self) -> None:
-        users = rule(stable_ref(), timeouts={"request": "600s"}, name="api")
+        retry = {"attempts": 2, "codes": [503]}
+        users = rule(stable_ref(), timeouts={"request": "600s"}, retry=retry, name="api")
         made = written(http_route(users), Split(0, (TESTER,)))
         assert made == [
             users | {"backendRefs": [*users["backendRefs"], CANARY | {"weight": 0}]},
             {
                 "matches": [{"path": V1, "headers": [ALWAYS]}],
                 "timeouts": {"request": "600s"},
+                "retry": retry,
                 "backendRefs": [CANARY | {"weight": 1}],
             },
         ]

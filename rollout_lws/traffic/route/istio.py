@@ -92,8 +92,8 @@ def _route(rule: Object) -> Object:
         made["match"] = [_match_of(each) for each in rule.get("matches") or ()]
     made |= _headers(before, rule, known)
     if rule.get("backendRefs"):
-        alone = len(rule["backendRefs"]) == 1
-        made["route"] = [_destination(each, alone=alone) for each in rule["backendRefs"]]
+        alone, was_alone = len(rule["backendRefs"]) == 1, len(before.get("route") or ()) == 1
+        made["route"] = [_destination(each, alone=alone, was_alone=was_alone) for each in rule["backendRefs"]]
     return made
 
 
@@ -110,10 +110,10 @@ def _reference(destination: Object, *, alone: bool) -> Object:
     return made | ({"filters": filters} if filters else {})
 
 
-def _destination(reference: Object, *, alone: bool) -> Object:
+def _destination(reference: Object, *, alone: bool, was_alone: bool) -> Object:
     before: Object = reference.get(_READ_FROM) or _new(reference)
-    known = _reference(before, alone=alone)
-    if reference == known:
+    known = _reference(before, alone=was_alone)
+    if reference == known and alone == was_alone:
         return before
     to = before["destination"]
     if reference["name"] != known["name"]:

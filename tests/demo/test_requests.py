@@ -22,10 +22,18 @@ from rollout_lws.cli.demo.requests import (
 from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import Client, Cut, Failure
+from rollout_lws.traffic.registry import named_in
 
 Object = dict[str, Any]
 SERVICE, _, ROUTE = manifests.traffic()
-ROUTING = Routing(manifests.SERVICE, manifests.ROUTE, 2.0)
+
+
+def routing(service: str = manifests.SERVICE, **words: Any) -> Routing:
+    return Routing(2.0, named_in({"service": service, **words}))
+
+
+BY_POOLS = {"httpRouteName": manifests.ROUTE, "inferencePool": {"stable": "old", "canary": "new"}}
+ROUTING = routing(gateway={"httpRouteName": manifests.ROUTE})
 WELL = Measured(
     20.0,
     over={"old": 0.6, "new": 0.4, "lost": 0.0},
@@ -154,17 +162,35 @@ def test_a_client_sends_what_the_rule_matches() -> None:
 
 
 def test_a_client_of_pools_looks_for_the_rule_to_the_pool_and_not_to_a_service_of_that_name() -> None:
-    pooled = replace(ROUTING, pools=("old", "new"))
-    to_pool = with_rule(None, name="old", kind="InferencePool")
+    pooled = routing(gateway=BY_POOLS)
+    to_pool = with_rule(None, name="old", kind="InferencePool", group="inference.networking.k8s.io")
     assert client_of(listing(route=to_pool), pooled) == Client("users", route=manifests.ROUTE)
     assert client_of(listing(route=with_rule(None, name="old")), pooled) is None
-    assert client_of(listing(route=to_pool), replace(ROUTING, service="old")) is None
+    assert client_of(listing(route=to_pool), routing("old", gateway={"httpRouteName": manifests.ROUTE})) is None
 
 
 def test_a_client_of_an_ingress_takes_the_path_to_the_service() -> None:
-    by_ingress = replace(ROUTING, route="", ingress="llama")
+    by_ingress = routing(ingress={"name": "llama"})
     assert client_of(listing(), by_ingress) == Client("users", ingress="llama", host="llama.example.com", path="/v1")
-    assert client_of(listing(), replace(by_ingress, service="other")) is None
+    assert client_of(listing(), routing("other", ingress={"name": "llama"})) is None
+
+
+def test_a_client_calls_the_method_that_a_grpc_rule_matches() -> None:
+    backend = {"name": manifests.SERVICE, "port": 80}
+    rules = [{"matches": [{"method": {"type": "Exact", "service": "llm.Chat"}}], "backendRefs": [backend]}]
+    live = {"metadata": {"name": "rpc", "namespace": "default"}, "spec": {"rules": rules}}
+    found = client_of({"GRPCRoute": {"rpc": live}}, routing(gateway={"grpcRouteName": "rpc"}))
+    assert found == Client("users", grpc_route="rpc", path="/llm.Chat/any")
+
+
+def test_a_client_of_a_virtual_service_sends_what_its_rule_matches() -> None:
+    match = {"uri": {"prefix": "/v1"}, "headers": {"x-model": {"exact": "llama"}}}
+    routes = [
+        {"match": [match], "route": [{"destination": {"host": f"{manifests.SERVICE}.default.svc.cluster.local"}}]}
+    ]
+    live = {"metadata": {"name": "mesh", "namespace": "default"}, "spec": {"http": routes}}
+    found = client_of({"VirtualService": {"mesh": live}}, routing(istio={"virtualServiceName": "mesh"}))
+    assert found == Client("users", virtual_service="mesh", path="/v1", headers={"x-model": "llama"})
 
 
 def test_a_rule_of_patterns_or_to_others_gives_no_client() -> None:
@@ -178,11 +204,11 @@ def test_a_rollout_that_names_neither_route_nor_ingress_is_not_routed() -> None:
     assert routing_of(routed) == ROUTING
     words = routed["spec"]["strategy"]["canary"]["trafficRoutings"][0]
     words["gateway"]["inferencePool"] = {"stable": "old", "canary": "new"}
-    assert routing_of(routed) == replace(ROUTING, pools=("old", "new"))
+    assert routing_of(routed) == routing(gateway=BY_POOLS)
     del words["gateway"]
     assert routing_of(routed) is None
     words["ingress"] = {"name": "llama"}
-    assert routing_of(routed) == replace(ROUTING, route="", ingress="llama")
+    assert routing_of(routed) == routing(ingress={"name": "llama"})
     assert routing_of(manifests.rollout("v1", manifests.workload()["metadata"])) is None
 
 
@@ -199,7 +225,7 @@ SLICE: Object = {
     },
     "addressType": "IPv4",
 }
-EVERY = replace(ROUTING, ingress="llama", pools=("old", "new"))
+EVERY = routing(gateway=BY_POOLS, ingress={"name": "llama"})
 
 
 @pytest.mark.parametrize("member", [("spec", {}), ("metadata", {"annotations": {"rollouts.kruise.io/original": "{}"}})])

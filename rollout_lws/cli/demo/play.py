@@ -40,9 +40,6 @@ from rollout_lws.errors import RolloutLwsError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import (
     CORE_EVENTS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_REVISION,
@@ -56,6 +53,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
 from rollout_lws.settings import Settings
+from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Seconds that a demo waits for one event, in addition to its groups' startup.
 _PATIENCE = 45.0
@@ -63,7 +61,7 @@ _PATIENCE = 45.0
 _TELL_EVERY = 5.0
 #: A leader's extra startup as a multiple of ``ending``: its workers start only after its predecessor's have ended.
 _LEADER_LONGER = 2
-_KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, INGRESSES, HTTP_ROUTES, INFERENCE_POOLS)
+_KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, *ROUTING_KINDS)
 
 
 #: Events that are told: what a gate has found is gone from the status when the next step begins.
@@ -157,8 +155,7 @@ class _Player:
             return None
         client = client_of(before, routing)
         if client is None:
-            what = " ".join(routing.entry)
-            self._teller.say("traffic", f"not measured: no plain match of {what} leads to the old version")
+            self._teller.say("traffic", f"not measured: no plain match of {routing.entry} leads to the old version")
             return None
         # Gateways accept a route, and EndpointSlices list a pod, shortly after it is there.
         await self._until("requests reach the first version", lambda: answered(server, client))

@@ -12,9 +12,16 @@ from typing import Any
 
 from rollout_lws.cli.demo.checks import Check, Listing, Object, label, leaders
 from rollout_lws.cli.rollouts import style
-from rollout_lws.objects.resources import LWS_REVISION
+from rollout_lws.objects.resources import INGRESSES, LWS_REVISION
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import NOWHERE, Client, Cut, Failure, TrafficMeter
+from rollout_lws.sandbox.meter.client import entering
+from rollout_lws.traffic.names import ManagedRef, Names
+from rollout_lws.traffic.registry import named_in
+from rollout_lws.traffic.route.kinds import RULES
+from rollout_lws.traffic.route.state import references, refers
+from rollout_lws.traffic.route.weighted import WeightedRules
+from rollout_lws.traffic.services import backends
 
 #: Maximum delay in seconds until data planes see a change; deleted pods of a demo serve for longer than that.
 LAG = 0.1
@@ -25,24 +32,20 @@ _CLIENT = "users"
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """The Rollout's routing objects; ``drain`` is in seconds, ``pools`` are those of the old and the new version."""
+    """The Rollout's routing objects by name; ``drain`` is in seconds."""
 
-    service: str
-    route: str
     drain: float
-    ingress: str = ""
-    pools: tuple[str, ...] = ()
+    names: Names
 
     @property
-    def entry(self) -> tuple[str, str]:
-        """Kind and name of the object that requests are measured through: the route, even beside an Ingress."""
-        return ("HTTPRoute", self.route) if self.route else ("Ingress", self.ingress)
+    def entry(self) -> ManagedRef:
+        """The object that requests are measured through: the first that shares them, a route even beside an Ingress."""
+        return next(ref for ref in self.names.refs if not ref.version)
 
     @property
     def managed(self) -> list[tuple[str, str]]:
         """All objects that a release changes and has to give back, by kind and name."""
-        named = [("Service", self.service), ("HTTPRoute", self.route), ("Ingress", self.ingress)]
-        return [each for each in (*named, *(("InferencePool", name) for name in self.pools)) if each[1]]
+        return [("Service", self.names.service), *((ref.kind, ref.name) for ref in self.names.refs)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,9 @@ class Measured:
 def routing_of(rollout: Object) -> Routing | None:
     """The routing of a Rollout, None without traffic routing or with an invalid one, which the API server refuses."""
     for each in style(rollout).get("trafficRoutings") or ():
-        gateway = each.get("gateway") or {}
-        route, ingress = gateway.get("httpRouteName") or "", (each.get("ingress") or {}).get("name") or ""
-        pools = gateway.get("inferencePool") or {}
-        if each.get("service") and (route or ingress):
-            named = tuple(pools[which] for which in ("stable", "canary") if pools.get(which))
-            return Routing(each["service"], route, float(each.get("drainSeconds", 30)), ingress, named)
+        names = named_in(each)
+        if names.service and names.any_router:
+            return Routing(float(each.get("drainSeconds", 30)), names)
     return None
 
 
@@ -92,35 +92,49 @@ def client_of(listing: Listing, routing: Routing) -> Client | None:
     """A client whose requests use the Rollout's route. None when the route implies no example request: no rule leads to
     the old version, or that rule matches by regular expressions.
     """
-    kind, name = routing.entry
-    entry = listing[kind][name]
-    namespace = entry["metadata"]["namespace"]
-    if kind == "Ingress":
-        for rule in entry["spec"].get("rules") or ():
-            for place in (rule.get("http") or {}).get("paths") or ():
-                if (place["backend"].get("service") or {}).get("name") == routing.service:
-                    host, path = rule.get("host") or "", place.get("path") or "/"
-                    return Client(_CLIENT, ingress=name, namespace=namespace, host=host, path=path)
-        return None
-    backend = ("InferencePool", routing.pools[0]) if routing.pools else ("Service", routing.service)
-    for rule in entry["spec"].get("rules") or ():
-        if backend in [(ref.get("kind", "Service"), ref["name"]) for ref in rule.get("backendRefs") or ()]:
-            return _client_of_match(next(iter(rule.get("matches") or ()), {}), name, namespace)
+    entry = routing.entry
+    live = listing[entry.kind][entry.name]
+    for resource, rules in RULES.items():
+        if resource.kind == entry.kind:
+            return _client_of_rules(live, rules, routing)
+    return _client_of_ingress(live, routing)
+
+
+def _client_of_ingress(live: Object, routing: Routing) -> Client | None:
+    metadata = live["metadata"]
+    for rule in live["spec"].get("rules") or ():
+        for place in (rule.get("http") or {}).get("paths") or ():
+            if (place["backend"].get("service") or {}).get("name") == routing.names.service:
+                entry = entering(INGRESSES, metadata["name"])
+                host, path = rule.get("host") or "", place.get("path") or "/"
+                return Client(_CLIENT, namespace=metadata["namespace"], host=host, path=path, **entry)
     return None
 
 
-def _client_of_match(match: Mapping[str, Any], route: str, namespace: str) -> Client | None:
+def _client_of_rules(live: Object, rules: WeightedRules, routing: Routing) -> Client | None:
+    stable, namespace = backends(routing.names).stable, live["metadata"]["namespace"]
+    for rule in rules.read(live):
+        if any(refers(ref, stable, namespace) for ref in references(rule)):
+            entry = entering(rules.spec.resource, live["metadata"]["name"])
+            return _client_of_match(next(iter(rule.get("matches") or ()), {}), namespace, entry)
+    return None
+
+
+def _client_of_match(match: Mapping[str, Any], namespace: str, entry: Mapping[str, Any]) -> Client | None:
     path, headers, query = match.get("path") or {}, match.get("headers") or (), match.get("queryParams") or ()
-    if any(each.get("type") == "RegularExpression" for each in (path, *headers, *query)):
+    method = match.get("method") or "POST"
+    rpc = method if isinstance(method, Mapping) else {}
+    if any(each.get("type") == "RegularExpression" for each in (path, *headers, *query, rpc)):
         return None
+    called = f"/{rpc.get('service') or 'any'}/{rpc.get('method') or 'any'}" if rpc else ""
     return Client(
         _CLIENT,
-        route=route,
         namespace=namespace,
-        path=path.get("value") or "/",
-        method=match.get("method") or "POST",
+        path=called or path.get("value") or "/",
+        method="POST" if rpc else str(method),
         headers={each["name"]: each["value"] for each in headers},
         query={each["name"]: each["value"] for each in query},
+        **entry,
     )
 
 

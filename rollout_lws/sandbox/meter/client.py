@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rollout_lws.objects.resources import (
     GRPC_ROUTES,
@@ -13,6 +14,20 @@ from rollout_lws.objects.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
+
+#: The member of Client for each kind of object that requests enter through.
+_ENTRIES: Mapping[Resource, str] = {
+    HTTP_ROUTES: "route",
+    GRPC_ROUTES: "grpc_route",
+    VIRTUAL_SERVICES: "virtual_service",
+    INGRESSES: "ingress",
+    SERVICES: "service",
+}
+
+
+def entering(resource: Resource, name: str) -> dict[str, Any]:
+    """What says to Client that requests enter through this object."""
+    return {_ENTRIES[resource]: name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +65,8 @@ class Client:
 
     @property
     def _entries(self) -> dict[Resource, str]:
-        every = {
-            HTTP_ROUTES: self.route,
-            GRPC_ROUTES: self.grpc_route,
-            VIRTUAL_SERVICES: self.virtual_service,
-            INGRESSES: self.ingress,
-            SERVICES: self.service,
-        }
-        return {resource: name for resource, name in every.items() if name}
+        every = ((resource, str(getattr(self, member))) for resource, member in _ENTRIES.items())
+        return {resource: name for resource, name in every if name}
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers.items() if key.lower() == name.lower()), None)

@@ -25,9 +25,10 @@ VIRTUAL_SERVICE_RULES = WeightedRules(
     defaulted=False,
     reference="destination",
 )
+RULES: Mapping[Resource, WeightedRules] = {
+    rules.spec.resource: rules for rules in (HTTP_RULES, GRPC_RULES, VIRTUAL_SERVICE_RULES)
+}
 #: The rules of each kind that a user may write the backends of two workloads in.
 PAIR_RULES: Mapping[Resource, PairRules] = {
-    each.spec.resource: PairRules(each)
-    for each in (HTTP_RULES, GRPC_RULES, VIRTUAL_SERVICE_RULES)
-    if each.spec.of_pairs
+    resource: PairRules(rules) for resource, rules in RULES.items() if rules.spec.of_pairs
 }

@@ -12,6 +12,8 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.kueue import JOB_UID
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    DESTINATION_RULES,
+    GRPC_ROUTES,
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -20,8 +22,10 @@ from rollout_lws.objects.resources import (
     KUEUE_WORKLOADS,
     LEADER_WORKER_SETS,
     LWS_NAME,
+    LWS_WORKER_INDEX,
     SERVICES,
     STATEFUL_SETS,
+    VIRTUAL_SERVICES,
     Resource,
 )
 from rollout_lws.sandbox.api_resources import GATEWAYS
@@ -46,7 +50,7 @@ def publish(server: ApiServer, status: dict[str, Any]) -> None:
 
 
 def routing(namespace: str) -> Iterator[tuple[Resource, dict[str, Any]]]:
-    """A Service for the leaders, a Gateway, an HTTPRoute and an Ingress to it."""
+    """A Service for the leaders, a Gateway, and one object of each kind that shares its requests."""
 
     def made(resource: Resource, name: str, spec: dict[str, Any]) -> tuple[Resource, dict[str, Any]]:
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -56,14 +60,23 @@ def routing(namespace: str) -> Iterator[tuple[Resource, dict[str, Any]]]:
     listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
     yield made(GATEWAYS, "gw", {"gatewayClassName": "any", "listeners": listeners})
     rules = [{"backendRefs": [{"name": "api", "port": 80}]}]
-    yield made(HTTP_ROUTES, "llama", {"parentRefs": [{"name": "gw"}], "rules": rules})
+    for kind in (HTTP_ROUTES, GRPC_ROUTES):
+        yield made(kind, "llama", {"parentRefs": [{"name": "gw"}], "rules": rules})
+    destination = {"host": "api", "subset": "llama", "port": {"number": 80}}
+    yield made(VIRTUAL_SERVICES, "llama", {"hosts": ["api"], "http": [{"route": [{"destination": destination}]}]})
+    subsets = [{"name": "llama", "labels": {LWS_WORKER_INDEX: "0"}}]
+    yield made(DESTINATION_RULES, "llama", {"host": "api", "subsets": subsets})
     backend = {"service": {"name": "api", "port": {"number": 80}}}
     paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
     yield made(INGRESSES, "llama", {"rules": [{"http": {"paths": paths}}]})
 
 
 #: How a Rollout shares the requests of ``routing``.
-BY_ROUTES = {"gateway": {"httpRouteName": "llama"}, "ingress": {"name": "llama"}}
+BY_ROUTES = {
+    "gateway": {"httpRouteName": "llama", "grpcRouteName": "llama"},
+    "istio": {"virtualServiceName": "llama", "destinationRuleName": "llama"},
+    "ingress": {"name": "llama"},
+}
 
 
 def route(server: ApiServer) -> None:
@@ -99,7 +112,8 @@ def route_to_pools(server: ApiServer) -> None:
     rules = [{"backendRefs": [{"group": group, "kind": INFERENCE_POOLS.kind, "name": "stable"}]}]
     server.patch(HTTP_ROUTES, "default", "llama", {"spec": {"rules": rules}})
     pools = {"stable": "stable", "canary": "new"}
-    share(server, {"gateway": {"httpRouteName": "llama", "inferencePool": pools}, "ingress": None})
+    gateway = {"httpRouteName": "llama", "grpcRouteName": None, "inferencePool": pools}
+    share(server, {"gateway": gateway, "istio": None, "ingress": None})
 
 
 def share(server: ApiServer, by: dict[str, Any]) -> None:
@@ -173,13 +187,27 @@ async def released(server: ApiServer) -> None:
 
 
 async def routed(server: ApiServer) -> None:
-    """One that shares requests by an HTTPRoute and an Ingress, with an autoscaler that is held."""
+    """One that shares requests by routers of every kind, with an autoscaler that is held."""
     create(server, "default")
     route(server)
     scale(server)
     await until(server, state("Healthy"))
     set_image(server, "v1")
     await until(server, state("AwaitingApproval"))
+    approve(server)
+    await until(server, state("Healthy"))
+
+
+async def followed(server: ApiServer) -> None:
+    """One in which the user changes what a copy is made of."""
+    create(server, "default")
+    route(server)
+    await until(server, state("Healthy"))
+    set_image(server, "v1")
+    await until(server, state("AwaitingApproval"))
+    policy = {"trafficPolicy": {"loadBalancer": {"simple": "LEAST_REQUEST"}}}
+    server.patch(DESTINATION_RULES, "default", "llama", {"spec": policy})
+    await asyncio.sleep(1)
     approve(server)
     await until(server, state("Healthy"))
 
@@ -263,6 +291,10 @@ _NEEDED: Mapping[str, Story] = {
     "delete services": routed,
     "endpointslices.discovery.k8s.io": routed,
     "httproutes.gateway.networking.k8s.io": routed,
+    "grpcroutes.gateway.networking.k8s.io": routed,
+    "virtualservices.networking.istio.io": routed,
+    "destinationrules.networking.istio.io": routed,
+    "patch destinationrules.networking.istio.io": followed,
     "ingresses.networking.k8s.io": routed,
     "inferencepools.inference.networking.k8s.io": pooled,
     "patch horizontalpodautoscalers.autoscaling": routed,
@@ -274,7 +306,7 @@ _NEEDED: Mapping[str, Story] = {
     "patch controllerrevisions.apps": forgotten,
     "delete controllerrevisions.apps": forgotten,
 }
-STORIES: tuple[Story, ...] = (released, routed, pooled, of_a_stateful_set, taken_back, hindered, forgotten)
+STORIES: tuple[Story, ...] = (released, routed, followed, pooled, of_a_stateful_set, taken_back, hindered, forgotten)
 
 
 def story(right: Right) -> Story:

@@ -16,6 +16,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    GRPC_ROUTES,
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -54,6 +55,7 @@ RESOURCES = (
     HORIZONTAL_POD_AUTOSCALERS,
     GATEWAYS,
     HTTP_ROUTES,
+    GRPC_ROUTES,
     INFERENCE_POOLS,
     rollouts(),
 )

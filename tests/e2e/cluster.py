@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox.behaviours.network.gateway import Gateways
-from rollout_lws.sandbox.definitions import gateway_api
+from rollout_lws.sandbox.definitions import gateway_api, istio
 from tests.bench.processes import Failed, child
 from tests.definitions import definitions
 from tests.e2e import audit, contour
@@ -65,7 +65,7 @@ def binding(name: str, metadata: Mapping[str, Any], subject: Mapping[str, Any]) 
 
 async def install(admin: Client) -> None:
     """The definitions, and the documented role for CONTROLLER: what ``control_plane`` is given to install."""
-    await define(admin, (*definitions(), *gateway_api.manifests()), "stories release with it")
+    await define(admin, (*definitions(), *gateway_api.manifests(), *istio.manifests()), "stories release with it")
     await _grant(admin)
 
 

@@ -32,9 +32,16 @@ AT_ONCE = 12
 #: Far longer than a release takes, and than the longest back-off.
 PATIENCE_SECONDS = 150
 #: Told in virtual time only (tests/controller/test_permissions.py): kinds and troubles that no control plane has by
-#: itself, an edit in one moment of the promotion, what ten versions later has to be forgotten, and a StatefulSet, whose
+#: itself, edits in one moment of a release, what ten versions later has to be forgotten, and a StatefulSet, whose
 #: releases need the same rights on another kind.
-ELSEWHERE = {duties.pooled, duties.of_a_stateful_set, duties.taken_back, duties.hindered, duties.forgotten}
+ELSEWHERE = {
+    duties.pooled,
+    duties.followed,
+    duties.of_a_stateful_set,
+    duties.taken_back,
+    duties.hindered,
+    duties.forgotten,
+}
 ONCE = "get leaderworkersets.leaderworkerset.x-k8s.io"
 TOLD = sorted(each for each in granted() if duties.story(each) not in ELSEWHERE and str(each) != ONCE)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.sampling import sees_each_change
+from tests.scenarios.routed import ROUTES
 from tests.scenarios.world import World
 
 
@@ -14,6 +15,12 @@ from tests.scenarios.world import World
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """In how much detail the controller of this story's worlds sees what happens."""
     monkeypatch.setattr(World, "each_change", sees_each_change(request.node))
+
+
+@pytest.fixture
+def router(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what this story shares requests."""
+    monkeypatch.setattr(ROUTES, "provider", request.param)
 
 
 @pytest.fixture

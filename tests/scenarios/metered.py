@@ -21,7 +21,7 @@ from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
 from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
 from rollout_lws.sandbox.meter.meter import By
 from tests.scenarios.kinds import LWS, LeaderWorkerSets
-from tests.scenarios.routed import BY_ROUTE, GATEWAY, SERVICE, Provider, assert_given_back, routed_at_rest
+from tests.scenarios.routed import GATEWAY, ROUTES, SERVICE, Provider, assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAME, NAMESPACE, World
 
@@ -150,7 +150,7 @@ async def metered(
     *steps: dict[str, Any],
     replicas: int = 5,
     min_ready: int = 3,
-    by: Provider = BY_ROUTE,
+    by: Provider | None = None,
     words: Mapping[str, Any] | None = None,
     kind: LeaderWorkerSets = LWS,
     **routing: Any,
@@ -160,7 +160,7 @@ async def metered(
 
     ``min_ready`` seconds after it became ready a group counts, and all data planes know it by then.
     """
-    world = World(Options(timing=PODS_TAKE))
+    world, by = World(Options(timing=PODS_TAKE)), by or ROUTES.provider
     world.kind = kind
     try:
         before = await routed_at_rest(world, *steps, replicas=replicas, by=by, words=words, **routing)

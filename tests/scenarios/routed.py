@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import pytest
 
 from rollout_lws.objects.resources import (
     DESTINATION_RULES,
@@ -22,6 +24,9 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.sandbox.api_resources import GATEWAYS
+from rollout_lws.traffic.registry import HTTP_ROUTE, named_in, spec_of
+from rollout_lws.traffic.route.kinds import RULES
+from rollout_lws.traffic.route.state import references, weight_of
 from tests.scenarios.invariants import pinned_while_reachable
 from tests.scenarios.kinds import MADE
 from tests.scenarios.stories import at_rest
@@ -162,9 +167,63 @@ BY_SUBSET = Provider(
     {"virtual_service": ROUTE},
     tells=False,
 )
-#: All there are; most stories go by the first, and those of ``OTHERS`` tell what differs.
+#: All there are. Stories that name none go by ``ROUTES.provider``, and those of ``OTHERS`` tell what differs.
 PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
 OTHERS = PROVIDERS[1:]
+
+
+class ROUTES:
+    """By what stories share requests that name no provider; see the fixture ``router``."""
+
+    provider = BY_ROUTE
+
+
+def each_router(*providers: Provider) -> Iterable[pytest.MarkDecorator]:
+    """Marks of stories that go by each of these: by the first one in the default run, by the others in the longer
+    lanes.
+    """
+    first, *others = providers
+    every = [first, *(pytest.param(each, marks=pytest.mark.long) for each in others)]
+    return pytest.mark.usefixtures("router"), pytest.mark.parametrize("router", every, ids=str, indirect=True)
+
+
+#: With rules that have weights, and those of them of which a Gateway says that it has accepted them.
+WEIGHTS = each_router(BY_ROUTE, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
+ACCEPTING = each_router(BY_ROUTE, BY_GRPC)
+
+
+def kind() -> Resource:
+    """The kind of the route that stories go by."""
+    return ROUTES.provider.hold_record[0][0]
+
+
+def called() -> str:
+    """What messages call the route."""
+    return f"{kind().kind} {ROUTE}"
+
+
+def advice() -> str:
+    """What messages advise against those who write over the route."""
+    spec = spec_of(kind().kind)
+    assert spec is not None
+    return spec.advice
+
+
+def of_router(text: str) -> str:
+    """What is told of an HTTPRoute, as it is told of the route that stories go by."""
+    return text.replace(f"{HTTP_ROUTES.kind} {ROUTE}", called()).replace(HTTP_ROUTE.advice, advice())
+
+
+def rules_of(world: World, name: str = ROUTE) -> list[Any]:
+    """The rules of the route, in the Gateway API's shape."""
+    live = world.get(kind(), name)
+    assert live is not None
+    return RULES[kind()].read(live)
+
+
+def with_rules(live: Mapping[str, Any], rules: Sequence[Any]) -> dict[str, Any]:
+    """The route with these rules of the Gateway API's shape."""
+    return dict(RULES[kind()].with_rules(live, list(rules)))
 
 
 def create_provider(world: World, provider: Provider) -> None:
@@ -172,9 +231,9 @@ def create_provider(world: World, provider: Provider) -> None:
     provider.create(world)
 
 
-def routing(provider: Provider = BY_ROUTE, **more: Any) -> list[dict[str, Any]]:
+def routing(provider: Provider | None = None, **more: Any) -> list[dict[str, Any]]:
     """The Rollout's words on traffic."""
-    return [{"service": SERVICE, **provider.words, **more}]
+    return [{"service": SERVICE, **(provider or ROUTES.provider).words, **more}]
 
 
 def select_all_pods(world: World, by: Provider) -> None:
@@ -187,10 +246,7 @@ def select_all_pods(world: World, by: Provider) -> None:
 
 def routes_of(world: World, name: str = ROUTE) -> list[dict[str, int]]:
     """Weight by backend, rule by rule."""
-    route = world.get(HTTP_ROUTES, name)
-    assert route is not None
-    rules = route["spec"]["rules"]
-    return [{ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]} for rule in rules]
+    return [{ref["name"]: weight_of(ref) for ref in references(rule)} for rule in rules_of(world, name)]
 
 
 def share(world: World, name: str = ROUTE) -> float:
@@ -199,10 +255,10 @@ def share(world: World, name: str = ROUTE) -> float:
     return weights.get(f"{SERVICE}-canary", 0) / sum(weights.values())
 
 
-def hold_record(world: World, provider: Provider = BY_ROUTE) -> dict[str, Any]:
+def hold_record(world: World, provider: Provider | None = None) -> dict[str, Any]:
     """What has to come back: spec, labels and annotations of Service, routes and pools."""
     kept = {}
-    for resource, name in ((SERVICES, SERVICE), *provider.hold_record):
+    for resource, name in ((SERVICES, SERVICE), *(provider or ROUTES.provider).hold_record):
         found = world.get(resource, name)
         assert found is not None
         meta = found["metadata"]
@@ -214,7 +270,7 @@ async def routed_at_rest(
     world: World,
     *steps: dict[str, Any],
     replicas: int = 5,
-    by: Provider = BY_ROUTE,
+    by: Provider | None = None,
     style: str = "canary",
     words: Mapping[str, Any] | None = None,
     all_pods: bool = False,
@@ -223,6 +279,7 @@ async def routed_at_rest(
     """An LWS at rest with traffic; gives what was there before any release. ``words`` are the style's besides. With
     ``all_pods`` Service and pools select workers, too, as those of expert-parallel servers do.
     """
+    by = by or ROUTES.provider
     create_provider(world, by)
     if all_pods:
         select_all_pods(world, by)
@@ -232,8 +289,9 @@ async def routed_at_rest(
     return hold_record(world, by)
 
 
-def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_ROUTE) -> None:
+def assert_given_back(world: World, before: dict[str, Any], by: Provider | None = None) -> None:
     """Everything is as before any release, and nothing that was made for one is left."""
+    by = by or ROUTES.provider
     assert hold_record(world, by) == before
     assert f"{SERVICE}-canary" not in world.names()["services"]
     for copied in (INGRESSES, DESTINATION_RULES):
@@ -257,19 +315,14 @@ def emptied(world: World) -> bool:
 
 def _weights(world: World, asked: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Backends and their weights in what shares requests, rule by rule."""
-    gateway, istio = asked.get("gateway") or {}, asked.get("istio")
-    if istio:
-        live = world.get(VIRTUAL_SERVICES, istio["virtualServiceName"])
-        routes = [route["route"] for route in live["spec"]["http"]] if live else []
-        return [
-            (each["destination"]["host"], each.get("weight") or int(len(every) == 1))
-            for every in routes
-            for each in every
+    refs = [ref for ref in named_in(asked).refs if not ref.version]
+    found = []
+    for resource, rules in RULES.items():
+        live = next((world.get(resource, ref.name) for ref in refs if ref.kind == resource.kind), None)
+        found += [
+            (ref["name"], weight_of(ref)) for rule in (rules.read(live) if live else ()) for ref in references(rule)
         ]
-    kind = GRPC_ROUTES if "grpcRouteName" in gateway else HTTP_ROUTES
-    route = world.get(kind, ROUTE) if gateway else None
-    rules = route["spec"]["rules"] if route else []
-    return [(ref["name"], ref.get("weight", 1)) for rule in rules for ref in rule["backendRefs"]]
+    return found
 
 
 def _leads_to_the_canary(world: World, asked: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, SERVICES, Resource
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.cluster import Options
@@ -15,32 +15,38 @@ from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.invariants import always_serving, share_only_for_who_serves
 from tests.scenarios.routed import (
     ROUTE,
+    ROUTES,
     SERVICE,
+    WEIGHTS,
     assert_given_back,
+    called,
+    kind,
     routed_at_rest,
     routes_of,
+    rules_of,
     share,
+    with_rules,
 )
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, NAMESPACE, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *WEIGHTS]
 
 
 @tells({Reason.ROUTING: "HTTPRoute llama does not exist: make it anew"})
 async def test_a_route_that_vanishes_is_waited_for(world: World) -> None:
     await routed_at_rest(world)
     await waiting_for_approval(world)
-    route = world.get(HTTP_ROUTES, ROUTE)
+    route = world.get(kind(), ROUTE)
     assert route is not None
-    world.delete(HTTP_ROUTES, ROUTE)
+    world.delete(kind(), ROUTE)
     world.approve()
     await world.until_state("Routing")
     await world.sleep(300)
-    assert world.condition("Reconciling")["message"] == "HTTPRoute llama does not exist: make it anew"
+    assert world.condition("Reconciling")["message"] == f"{called()} does not exist: make it anew"
     meta = {"name": ROUTE, "namespace": route["metadata"]["namespace"]}
-    world.server.create(HTTP_ROUTES, {**{key: route[key] for key in ("apiVersion", "kind", "spec")}, "metadata": meta})
+    world.server.create(kind(), {**{key: route[key] for key in ("apiVersion", "kind", "spec")}, "metadata": meta})
     await world.until_state("AwaitingApproval")
     assert routes_of(world)[0]
 
@@ -55,10 +61,9 @@ async def test_a_header_step_sends_only_its_requests_and_the_next_step_all_alike
         {"replicas": 1, "traffic": "20%"},
     )
     await waiting_for_approval(world)
-    assert routes_of(world) == [{SERVICE: 1, f"{SERVICE}-canary": 0}, {f"{SERVICE}-canary": 1}]
-    route = world.get(HTTP_ROUTES, ROUTE)
-    assert route is not None
-    added = route["spec"]["rules"][1]
+    # Behind the user's rule, or before it where the first one that matches decides.
+    assert sorted(routes_of(world), key=len) == [{f"{SERVICE}-canary": 1}, {SERVICE: 1, f"{SERVICE}-canary": 0}]
+    added = next(rule for rule in rules_of(world) if len(rule["backendRefs"]) == 1)
     assert [match["headers"][0]["name"] for match in added["matches"]] == ["x-canary"]
     assert added["filters"][0]["requestHeaderModifier"] == {"set": [{"name": "x-version", "value": "new"}]}
     world.approve()
@@ -103,22 +108,20 @@ async def test_a_change_of_the_plan_while_paused_shifts_nothing(world: World) ->
 async def test_what_a_user_edits_in_mid_release_is_kept(world: World) -> None:
     await routed_at_rest(world)
     await waiting_for_approval(world)
-    route = world.get(HTTP_ROUTES, ROUTE)
+    route = world.get(kind(), ROUTE)
     assert route is not None
     spec = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
     world.server.create(SERVICES, {"metadata": {"name": "other", "namespace": NAMESPACE}, "spec": spec})
-    other = {
-        "matches": [{"path": {"type": "PathPrefix", "value": "/health"}}],
-        "backendRefs": [{"name": "other", "port": 80}],
-    }
-    rules = [*route["spec"]["rules"], other]
-    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": rules}, "metadata": {"labels": {"team": "a"}}})
+    health = {"headers": [{"type": "Exact", "name": "x-health", "value": "yes"}]}
+    other = {"matches": [health], "backendRefs": [{"name": "other", "port": 80}]}
+    spec = with_rules(route, [*rules_of(world), other])["spec"]
+    world.patch(kind(), ROUTE, {"spec": spec, "metadata": {"labels": {"team": "a"}}})
     world.patch(SERVICES, SERVICE, {"metadata": {"labels": {"team": "a"}}})
     world.request("Abort")
     await world.until_state("Aborted")
     await world.rest()
     assert routes_of(world) == [{SERVICE: 1}, {"other": 1}]
-    for resource, name in ((HTTP_ROUTES, ROUTE), (SERVICES, SERVICE)):
+    for resource, name in ((kind(), ROUTE), (SERVICES, SERVICE)):
         found = world.get(resource, name)
         assert found is not None
         assert (found["metadata"]["labels"], found["metadata"].get("annotations")) == ({"team": "a"}, None)
@@ -159,7 +162,7 @@ async def test_no_request_is_lost_in_a_promotion_be_it_by_the_route_or_by_the_se
     world = World(Options(timing=Timing(terminate_after=ending)))
     before = await routed_at_rest(world, {"replicas": groups, "traffic": "50%", "pause": {}}, replicas=replicas)
     await waiting_for_approval(world)
-    clients = Client("users", route=ROUTE), Client("inside", service=SERVICE)
+    clients = Client("users", **ROUTES.provider.entry), Client("inside", service=SERVICE)
     meter = TrafficMeter(world.server, clients, seed=3, drain=30)
     meter.start()
     await world.sleep(60)
@@ -191,6 +194,6 @@ async def test_a_quarrel_about_a_route_is_told_with_the_moment_of_the_next_answe
     before = await routed_at_rest(world)
     await waiting_for_approval(world)
     for _ in range(2):
-        revert(world, HTTP_ROUTES, ROUTE, before[f"HTTPRoute {ROUTE}"][0])
+        revert(world, kind(), ROUTE, before[called()][0])
         await world.rest()
     assert world.state == "Stalled"

@@ -11,15 +11,15 @@ from collections.abc import Callable
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HTTP_ROUTES, PODS
+from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.store import Object
 from tests.scenarios.metered import Metered, metered, shared
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import ROUTE, WEIGHTS, called, kind
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_meter_losses import TWO
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *WEIGHTS]
 
 #: Begins the trouble; gives what ends it.
 Break = Callable[[Metered], Callable[[], None]]
@@ -27,20 +27,20 @@ Break = Callable[[Metered], Callable[[], None]]
 
 def deleted(m: Metered) -> Callable[[], None]:
     """Somebody deletes the route, and applies it again from their manifests."""
-    live = m.world.get(HTTP_ROUTES, ROUTE)
+    live = m.world.get(kind(), ROUTE)
     assert live is not None
-    spec = copy.deepcopy(m.before[f"HTTPRoute {ROUTE}"][0])
+    spec = copy.deepcopy(m.before[called()][0])
     manifest: Object = {"apiVersion": live["apiVersion"], "kind": live["kind"], "spec": spec}
-    m.world.delete(HTTP_ROUTES, ROUTE)
+    m.world.delete(kind(), ROUTE)
     meta = {"name": ROUTE, "namespace": live["metadata"]["namespace"]}
-    return lambda: m.world.server.create(HTTP_ROUTES, {**manifest, "metadata": meta}) and None
+    return lambda: m.world.server.create(kind(), {**manifest, "metadata": meta}) and None
 
 
 def unwritable(m: Metered) -> Callable[[], None]:
     """The API server answers 500 to whoever writes the route."""
 
     def refuse(write: Write) -> ApiError | None:
-        return ApiError(500, "InternalError", "etcd is away") if write.resource == HTTP_ROUTES else None
+        return ApiError(500, "InternalError", "etcd is away") if write.resource == kind() else None
 
     m.world.refuse = refuse
 
@@ -51,7 +51,7 @@ def unwritable(m: Metered) -> Callable[[], None]:
 
 
 #: What the status says meanwhile.
-TOLD = {deleted: "HTTPRoute llama does not exist: make it anew", unwritable: "HTTPRoute llama: etcd is away"}
+TOLD = {deleted: "llama does not exist: make it anew", unwritable: "llama: etcd is away"}
 
 
 def pods(m: Metered) -> set[str]:
@@ -64,7 +64,7 @@ async def five_minutes(m: Metered, trouble: Break) -> None:
     await m.world.sleep(300)
     assert standing <= pods(m), "a pod went that served"
     messages = [each["message"] for each in m.world.status["conditions"] if each["status"] == "True"]
-    assert any(TOLD[trouble] in each for each in messages), messages
+    assert any(f"{kind().kind} {TOLD[trouble]}" in each for each in messages), messages
 
 
 @pytest.mark.parametrize("trouble", [pytest.param(deleted, marks=pytest.mark.long), unwritable])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, WHO, Metered, metered
-from tests.scenarios.routed import ROUTE, share
+from tests.scenarios.routed import ROUTE, WEIGHTS, kind, rules_of, share, with_rules
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import KEYS, NAME, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *WEIGHTS]
 
 HALF = {"replicas": 2, "traffic": "50%", "pause": {}}
 FULL = {"replicas": 4, "traffic": "50%", "pause": {}}
@@ -125,13 +125,13 @@ async def test_an_lws_replaced_in_one_moment_leaves_all_requests_with_the_canary
 
 def overwrite(world: World, weight: int) -> None:
     """Somebody gives the canary another share."""
-    live = world.get(HTTP_ROUTES, ROUTE)
+    live = world.get(kind(), ROUTE)
     assert live is not None
-    [rule] = live["spec"]["rules"]
+    [rule] = rules_of(world)
     stable, new = rule["backendRefs"]
     refs = [{**stable, "weight": 100 - weight}, {**new, "weight": weight}]
-    spec = {**live["spec"], "rules": [{**rule, "backendRefs": refs}]}
-    world.server.replace(HTTP_ROUTES, {**live, "spec": spec}, field_manager="argocd-controller")
+    after = with_rules(live, [{**rule, "backendRefs": refs}])
+    world.server.replace(kind(), after, field_manager="argocd-controller")
 
 
 async def test_a_lost_canary_loses_its_requests_though_somebody_keeps_writing_over_its_share() -> None:

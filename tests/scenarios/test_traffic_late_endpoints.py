@@ -9,11 +9,11 @@ import pytest
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import LWS_NAME, SERVICES
 from rollout_lws.objects.workloads import Endpoint, EndpointSlice, TargetReference
-from tests.scenarios.routed import SERVICE, assert_given_back, routed_at_rest, share
+from tests.scenarios.routed import SERVICE, WEIGHTS, assert_given_back, routed_at_rest, share
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *WEIGHTS]
 
 WAITS = "waiting until Service llama-api sends requests to groups of llama-canary only"
 

@@ -6,11 +6,11 @@ import pytest
 
 from rollout_lws.objects.resources import LWS_NAME, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
-from tests.scenarios.routed import assert_given_back, routed_at_rest, share
+from tests.scenarios.routed import ACCEPTING, assert_given_back, routed_at_rest, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAMESPACE, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *ACCEPTING]
 
 LATE = 5.0
 

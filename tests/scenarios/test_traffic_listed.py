@@ -10,16 +10,26 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
+from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.network.gateway_status import SILENT
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
-from tests.scenarios.routed import GATEWAY, ROUTE, SERVICE, assert_given_back, routed_at_rest, routes_of
+from tests.scenarios.routed import (
+    ACCEPTING,
+    GATEWAY,
+    ROUTE,
+    SERVICE,
+    assert_given_back,
+    called,
+    kind,
+    routed_at_rest,
+    routes_of,
+)
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import KEYS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *ACCEPTING]
 
 UNROUTED = {"replicas": 1, "pause": {}}
 QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}
@@ -33,9 +43,9 @@ def weights(world: World) -> list[int | None]:
     seen: list[int | None] = []
 
     def look(event: Event) -> None:
-        if (event.resource, event.object["metadata"]["name"]) != (HTTP_ROUTES, ROUTE) or event.type == "DELETED":
+        if (event.resource, event.object["metadata"]["name"]) != (kind(), ROUTE) or event.type == "DELETED":
             return
-        refs = {ref["name"]: ref.get("weight", 1) for ref in event.object["spec"]["rules"][0]["backendRefs"]}
+        refs = routes_of(world)[0]
         if not seen or seen[-1] != refs.get(NAMED):
             seen.append(refs.get(NAMED))
 
@@ -50,9 +60,9 @@ def silence(world: World, text: str | None) -> None:
 
 def renew(world: World, before: dict[str, Any]) -> None:
     """Somebody deletes the route and makes it anew from a file."""
-    spec = before[f"HTTPRoute {ROUTE}"][0]
-    world.delete(HTTP_ROUTES, ROUTE)
-    world.server.create(HTTP_ROUTES, {"metadata": {"name": ROUTE, "namespace": "default"}, "spec": spec})
+    spec = before[called()][0]
+    world.delete(kind(), ROUTE)
+    world.server.create(kind(), {"metadata": {"name": ROUTE, "namespace": "default"}, "spec": spec})
 
 
 def unknown(m: Any) -> list[Any]:
@@ -185,13 +195,13 @@ async def test_a_tool_that_takes_the_backend_out_at_once_is_answered_when_it_is_
     world: World,
 ) -> None:
     before = await routed_at_rest(world, UNROUTED, QUARTER, replicas=3)
-    theirs, written = before[f"HTTPRoute {ROUTE}"][0]["rules"], list[Event]()
+    theirs, written = before[called()][0], list[Event]()
 
     def answer(event: Event) -> None:
         """Its own rules, and what else is there stays: as kubectl apply does."""
-        if event.resource == HTTP_ROUTES and NAMED in str(event.object["spec"]["rules"]):
+        if event.resource == kind() and NAMED in str(event.object["spec"]):
             written.append(event)
-            world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": theirs}})
+            world.patch(kind(), ROUTE, {"spec": theirs})
 
     world.server.store.subscribe(answer)
     await waiting_for_approval(world)
@@ -240,13 +250,13 @@ async def test_a_route_that_refuses_the_backend_gives_it_nothing() -> None:
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("gone", [HTTP_ROUTES, SERVICES], ids=["route", "service"])
-async def test_what_is_deleted_while_groups_load_is_there_again_before_the_share(gone: Any) -> None:
+@pytest.mark.parametrize("gone", ["route", "service"])
+async def test_what_is_deleted_while_groups_load_is_there_again_before_the_share(gone: str) -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world
         world.set_image("v2")
         await world.until(lambda: bool(world.groups(CANARY)), "a group")
-        if gone == HTTP_ROUTES:
+        if gone == "route":
             renew(world, dict(m.before))
         else:
             world.delete(SERVICES, NAMED)
@@ -265,12 +275,12 @@ async def test_a_route_whose_annotation_alone_is_removed_is_restored_in_the_end_
         world = m.world
         world.set_image("v2")
         await world.until(lambda: bool(world.groups(CANARY)), "a group")
-        world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
+        world.patch(kind(), ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
         if not loading:
             await m.step(1)
             assert await m.shares() == shared(0.25)
             (told,) = [event.note for event in world.events if event.reason == "RouteReset"]
-            assert "wrote over HTTPRoute llama; it was put back" in told
+            assert f"wrote over {called()}; it was put back" in told
         await m.abort()
         m.assert_unharmed()
 
@@ -279,7 +289,7 @@ async def test_a_step_without_traffic_takes_a_backend_out_whose_annotation_was_r
     before = await routed_at_rest(world, UNROUTED, QUARTER, replicas=3)
     seen = weights(world)
     await waiting_for_approval(world)
-    world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
+    world.patch(kind(), ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
     await world.rest()
     assert seen == [0, None]
     world.approve()
@@ -296,11 +306,11 @@ async def test_a_forged_moment_on_the_route_holds_no_share_up(seconds: int) -> N
         world = m.world
         world.set_image("v2")
         await world.until(lambda: bool(world.groups(CANARY)), "a group")
-        live = world.get(HTTP_ROUTES, ROUTE)
+        live = world.get(kind(), ROUTE)
         assert live is not None
         (entry,) = json.loads(live["metadata"]["annotations"][KEYS.original]).items()
         forged = {entry[0]: entry[1] | {"listedAt": (world.now + timedelta(seconds=seconds)).isoformat()}}
-        world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": {KEYS.original: json.dumps(forged)}}})
+        world.patch(kind(), ROUTE, {"metadata": {"annotations": {KEYS.original: json.dumps(forged)}}})
         await m.step(1)
         assert await m.shares() == shared(0.25)
         await m.finish()

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
+from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.meter import NOWHERE, Client, TrafficMeter
 from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
-from tests.scenarios.routed import ROUTE, SERVICE, routing, share
+from tests.scenarios.routed import ACCEPTING, ROUTE, SERVICE, kind, routing, share, with_rules
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 #: What differs from the first measured stories by a single act; the default run has enough with those.
-pytestmark = [pytest.mark.looptime, pytest.mark.long]
+pytestmark = [pytest.mark.looptime, pytest.mark.long, *ACCEPTING]
 
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
@@ -30,7 +30,9 @@ async def add_backend(world: World) -> None:
     world.server.create(SERVICES, {"metadata": {"name": "other", "namespace": NAMESPACE}, "spec": spec})
     await world.sleep(LAG)
     refs = [{"name": SERVICE, "port": 80, "weight": 30}, {"name": "other", "port": 80, "weight": 10}]
-    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{"backendRefs": refs}]}})
+    live = world.get(kind(), ROUTE)
+    assert live is not None
+    world.patch(kind(), ROUTE, {"spec": with_rules(live, [{"backendRefs": refs}])["spec"]})
     await world.sleep(LAG + ACCEPTED)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Write
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import ROUTE, share
+from tests.scenarios.routed import ACCEPTING, ROUTE, kind, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *ACCEPTING]
 
 TWO = {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {}}
 REFUSAL = "too many routes"
@@ -22,7 +22,7 @@ async def test_a_rollout_deleted_after_its_route_goes_and_leaves_stable_serving(
     async with metered(*TWO, replicas=4) as m:
         world = m.world
         await m.release()
-        world.delete(HTTP_ROUTES, ROUTE)
+        world.delete(kind(), ROUTE)
         await world.rest()
         world.delete(world.ROLLOUT, NAME)
         await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout gone")
@@ -36,7 +36,7 @@ def unwritable(m: Metered) -> None:
     """From now on the API server answers 500 to whoever writes the route."""
 
     def refuse(write: Write) -> ApiError | None:
-        return ApiError(500, "InternalError", "etcd is away") if write.resource == HTTP_ROUTES else None
+        return ApiError(500, "InternalError", "etcd is away") if write.resource == kind() else None
 
     m.world.refuse = refuse
 

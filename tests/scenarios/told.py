@@ -15,6 +15,7 @@ from rollout_lws.controller.apply import verb
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.workload.hold import HOLD
+from tests.scenarios.routed import of_router
 from tests.scenarios.world import KEYS, NAME, World
 
 Story = Callable[..., Awaitable[None]]
@@ -61,7 +62,9 @@ def tells(
     events: Mapping[EventReason, str] | None = None,
     progressing: tuple[ProgressingReason, ...] = (),
 ) -> Callable[[Story], Story]:
-    """Hold a story to the full message of each condition (Ready, Reconciling or Stalled) and of each Event it names."""
+    """Hold a story to the full message of each condition (Ready, Reconciling or Stalled) and of each Event it names;
+    what is told of an HTTPRoute is, of another kind, told of that.
+    """
     CONDITIONS.update(conditions or {})
     MESSAGES.update((conditions or {}).items())
     EVENTS.update(events or {})
@@ -76,10 +79,10 @@ def tells(
             await story(world, **given)
             for reason, message in (conditions or {}).items():
                 heard = ear.messages(reason, "Ready", "Reconciling", "Stalled")
-                assert message in heard, f"{reason}: {heard}"
+                assert of_router(message) in heard, f"{reason}: {heard}"
             for event, note in (events or {}).items():
                 notes = [each.note for each in world.events if each.reason == event]
-                assert note in notes, f"{event}: {notes}"
+                assert of_router(note) in notes, f"{event}: {notes}"
             for word in progressing:
                 assert word in {reason for kind, _, reason, _ in ear.conditions if kind == "Progressing"}, word
 

@@ -68,6 +68,7 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/python -m tests.purity
 	@$(BIN)/python -m rollout_lws.api.generate --check
 	@$(BIN)/python -m rollout_lws.cli.install.chart --check
+	@$(BIN)/python -m rollout_lws.notifications.schema --check
 	@$(BIN)/python -m tests.docs.api_reference --check
 	@$(BIN)/python -m tests.docs.flags --check
 
@@ -87,6 +88,7 @@ format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 generate: $(STAMP) ## write crds/, schemas/, what the chart has of both, and the pages of reference
 	@$(BIN)/python -m rollout_lws.api.generate
 	@$(BIN)/python -m rollout_lws.cli.install.chart
+	@$(BIN)/python -m rollout_lws.notifications.schema
 	@$(BIN)/python -m tests.docs.api_reference
 	@$(BIN)/python -m tests.docs.flags
 

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
@@ -42,6 +43,21 @@ def check_namespaces(names: Sequence[str], flag: str) -> None:
             raise UsageError(f"{flag} {name!r} is no namespace name: use lower-case letters, digits and '-'")
     if len(set(names)) != len(names):
         raise UsageError(f"{flag} names the same namespace twice: name each one once")
+
+
+def check_notify(names: Sequence[str], cluster: str) -> None:
+    """UsageError unless the last parts of ``names`` tell destinations apart, and ``cluster`` is a name or ""."""
+    short = [PurePath(each).name for each in names]
+    for name in short:
+        if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
+            raise UsageError(
+                f"--notify: {name!r}, the last part of a directory, names its destination: use lower-case letters,"
+                " digits, '-' and '.', as the names of Secrets have them"
+            )
+    if len(set(short)) != len(short):
+        raise UsageError("--notify has two destinations of the same name: give their directories different ones")
+    if cluster and (len(cluster) > 253 or not _SUBDOMAIN.fullmatch(cluster)):
+        raise UsageError(f"--cluster-name {cluster!r} is no name: use lower-case letters, digits, '-' and '.'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +139,8 @@ class Settings:
     ``metrics`` are None when switched off. ``scrape_through`` is how gates reach pods: at their addresses, or
     through the API server for a controller outside of the cluster. ``scrape_every`` is the number of seconds between
     two rounds of them; it has no flag, since verdicts were tried with slices of 15 s, and only the demo has less time.
-    ``election`` is None without leader election, ``guard`` None without the admission webhook.
+    ``notify`` are directories, each with a receiver of notifications; ``cluster_name`` is what these call the cluster,
+    "" for nothing. ``election`` is None without leader election, ``guard`` None without the admission webhook.
     """
 
     api_group: str = DEFAULT_API_GROUP
@@ -137,6 +154,8 @@ class Settings:
     gate_addresses: tuple[str, ...] = ()
     prometheus: str = ""
     gate_queries: str = "namespace"
+    notify: tuple[str, ...] = ()
+    cluster_name: str = ""
     log_format: str = "text"
     kubeconfig: str | None = None
     context: str | None = None
@@ -166,5 +185,6 @@ class Settings:
             raise UsageError(f"--gate-queries {self.gate_queries!r} is not known: use one of {', '.join(GATE_QUERIES)}")
         # Raises for what is no URL.
         _ = self.allowed
+        check_notify(self.notify, self.cluster_name)
         if self.log_format not in LOG_FORMATS:
             raise UsageError(f"--log-format {self.log_format!r} is not known: use one of {', '.join(LOG_FORMATS)}")

@@ -226,6 +226,14 @@ class GateRecord(Model):
     """Completed requests of the new version, readings of a gauge."""
     stable_samples: Tally | None = None
     """The same of the stable version; absent unless the limit depends on it."""
+    share: str | None = None
+    """Share of the new version's requests that were slow or failed; absent where no share decides."""
+    share_from: str | None = None
+    """The least that this share may be, by the requests that were counted."""
+    share_to: str | None = None
+    """The most that it may be."""
+    share_limit: str | None = None
+    """The share that the limit allows."""
     message: str | None = None
     """Why, in a sentence."""
     query: str | None = None

@@ -51,6 +51,13 @@ from rollout_lws.settings import (
     help="What PromQL of gates may read: series of the Rollout's namespace, or any.",
 )
 @click.option(
+    "--notify",
+    multiple=True,
+    metavar="DIR",
+    help="A receiver of notifications: files url, format, signing-keys, headers, ca.crt; repeatable.",
+)
+@click.option("--cluster-name", default="", metavar="NAME", help="What notifications call this cluster.")
+@click.option(
     "--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Form of log lines."
 )
 @click.option("--leader-elect", is_flag=True, help="Of several controllers one works, the others watch and wait.")
@@ -87,6 +94,8 @@ def controller(
     prometheus: str,
     gate_addresses: tuple[str, ...],
     gate_queries: str,
+    notify: tuple[str, ...],
+    cluster_name: str,
     log_format: str,
     leader_elect: bool,
     leader_elect_resource_namespace: str | None,
@@ -119,6 +128,8 @@ def controller(
             prometheus=prometheus.rstrip("/"),
             gate_addresses=gate_addresses,
             gate_queries=gate_queries,
+            notify=notify,
+            cluster_name=cluster_name,
             log_format=log_format,
             kubeconfig=kubeconfig or before.get("kubeconfig"),
             context=context or before.get("context"),

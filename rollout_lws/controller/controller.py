@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import random
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -32,6 +34,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
+from rollout_lws.logs import fields
 from rollout_lws.measuring.calling import HttpCalls, PodCaller, ProxyCaller
 from rollout_lws.measuring.pods import PodFigures, PodWork
 from rollout_lws.measuring.prometheus_client import PrometheusClient
@@ -42,6 +45,8 @@ from rollout_lws.measuring.scraping import PodScraper, ProxyScraper
 from rollout_lws.metrics import Metrics
 from rollout_lws.metrics.glance import glance
 from rollout_lws.metrics.rollouts import Find
+from rollout_lws.notifications.outbox import Notifications
+from rollout_lws.notifications.post import HttpPost
 from rollout_lws.objects.permissions import allow
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -60,6 +65,8 @@ from rollout_lws.settings import Settings
 from rollout_lws.tasks import end
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
+log = logging.getLogger(__name__)
+
 #: Kinds that are watched namespace-wide while some release needs them.
 _ON_DEMAND = (*ROUTING_KINDS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
 #: Those whose every change wakes each Rollout that wants them. The controller works without permission to list them.
@@ -67,9 +74,18 @@ _TOLD_EACH_CHANGE = (*EXPLAINING, *OPT_IN)
 
 
 class Controller:
-    """Watches the namespaces of ``settings`` through ``client`` and carries out decisions, while ``running``."""
+    """Watches the namespaces of ``settings`` through ``client`` and carries out decisions, while ``running``.
+    ``notifications`` are those that ``settings`` ask for unless they are given.
+    """
 
-    def __init__(self, client: Client, settings: Settings, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        metrics: Metrics,
+        notifications: Notifications | None = None,
+    ) -> None:
         self._keys = keys(settings.api_group)
         self._client = client
         self._queue: KeyedQueue[Key] = KeyedQueue(late=metrics.lag.observe)
@@ -113,7 +129,8 @@ class Controller:
             PrometheusQueries(prometheus, clock, every, confine=settings.gate_queries == "namespace"),
         ]
         self._measuring = Measuring(sources, clock, self._start, self._wake)
-        self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
+        told = notifications or _notifications(settings, clock, metrics)
+        self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now), clock, told)
         self._workers = settings.workers
         self._reconciler = Reconciler(
             keys=self._keys,
@@ -139,6 +156,7 @@ class Controller:
                 lambda: len(self._reconciler.unreadable),
                 lambda: [permission for permission, _ in client.denials.current],
                 self._measuring,
+                told,
             )
         )
         for scope in self._scopes.values():
@@ -327,6 +345,20 @@ class Controller:
             every = [each for scope in self._scopes.values() for each in scope.rollouts.all()]
             for each in sorted(every, key=_rests):
                 self._wake((each.metadata.namespace, each.metadata.name))
+
+
+def _notifications(settings: Settings, clock: Clock, metrics: Metrics) -> Notifications:
+    """Those that are asked for; UsageError for a directory that cannot be read."""
+    post = HttpPost(clock)
+    found = Notifications.of(settings.notify, settings.cluster_name, post, clock, random.Random(), metrics.notified)
+    for each in found:
+        to, signed = each.destination, len(each.destination.keys)
+        metrics.notifies(to.name)
+        log.info(
+            "notifications are sent",
+            extra=fields(destination=to.name, format=to.format.value, host=to.host, signing_keys=signed),
+        )
+    return found
 
 
 def _rests(rollout: StoredRollout) -> bool:

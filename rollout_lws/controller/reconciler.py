@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.clock import Clock
 from rollout_lws.controller import apply
+from rollout_lws.controller.events import Published
 from rollout_lws.controller.write_failures import WriteFailures
 from rollout_lws.errors import Unreadable
 from rollout_lws.logs import fields
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 #: Namespace and name of a Rollout.
 Key: TypeAlias = tuple[str, str]
 Decide: TypeAlias = Callable[[Observation], Decision]
-#: Records an event about an observation; it must not fail.
-Record: TypeAlias = Callable[[ReleaseEvent, Observation], None]
+#: Records what was published; it must not fail.
+Record: TypeAlias = Callable[[Published], None]
 #: Sets what a decision wants watched for a key, replacing what it wanted before.
 Want: TypeAlias = Callable[[Key, Wanted], Awaitable[None]]
 
@@ -113,7 +114,7 @@ class Reconciler:
                 body = answer
 
         def publish(event: ReleaseEvent) -> None:
-            self.record(event, seen)
+            self.record(Published(event, seen, decision.verdict, body))
             self.metrics.told(event)
             log.info(event.note, extra=fields(namespace=namespace, rollout=name, reason=event.reason))
 

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.measuring.rounds import Measuring
+from rollout_lws.notifications.outbox import Notifications
 from rollout_lws.objects.permissions import Permission
 
 Informers = Callable[[], Iterable[Informer[Any]]]
@@ -56,7 +57,8 @@ def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
 
 class SelfMetrics(Collector):
     """``always`` run as long as the controller, ``on_demand`` while some release needs them; ``unreadable`` counts
-    Rollouts; ``denied`` are the missing permissions; ``measuring`` measures for gates and drains.
+    Rollouts; ``denied`` are the missing permissions; ``measuring`` measures for gates and drains, ``notifications`` has
+    the queues of those.
     """
 
     def __init__(
@@ -67,11 +69,13 @@ class SelfMetrics(Collector):
         unreadable: Callable[[], int],
         denied: Denied,
         measuring: Measuring,
+        notifications: Notifications,
     ) -> None:
         self._queue = queue
         self._unreadable = unreadable
         self._denied = denied
         self._measuring = measuring
+        self._notifications = notifications
         self._always = always
         self._on_demand = on_demand
 
@@ -96,6 +100,7 @@ class SelfMetrics(Collector):
             "Pods of model servers that gates ask and that do not answer.",
             self._measuring.unread(),
         )
+        yield from self._outboxes()
         denied = GaugeMetricFamily(
             "rollout_lws_permissions_missing",
             "Namespaces (the cluster counts as one) where the controller is denied a permission that it needs.",
@@ -121,6 +126,20 @@ class SelfMetrics(Collector):
         for resource, count in counts.items():
             restarts.add_metric([resource], count)
         yield restarts
+
+    def _outboxes(self) -> Iterator[Metric]:
+        waiting = GaugeMetricFamily(
+            "rollout_lws_notifications_waiting", "Notifications that are not delivered yet.", labels=["destination"]
+        )
+        oldest = GaugeMetricFamily(
+            "rollout_lws_notifications_oldest_seconds",
+            "How long the first of them has waited.",
+            labels=["destination"],
+        )
+        for each in self._notifications:
+            waiting.add_metric([each.name], each.waiting)
+            oldest.add_metric([each.name], each.oldest_seconds)
+        yield from (waiting, oldest)
 
 
 def _labels(permission: Permission) -> tuple[str, str]:

@@ -65,8 +65,12 @@ class EventRecorder:
 
     def record(
         self, resource: Resource, about: Metadata, *, type: str, reason: str, note: str, action: str = ""
-    ) -> None:
-        """Queue an Event of ``type`` Normal or Warning about the object with this metadata; returns immediately."""
+    ) -> bool:
+        """Queue an Event of ``type`` Normal or Warning about the object with this metadata; returns immediately.
+
+        True if it is news: neither the same again, which is counted, nor more than an object may cause. What is news
+        may be dropped all the same, where the API server takes no Events.
+        """
         now = self._now()
         key = (about.uid, type, reason, note)
         series = self._series.get(key)
@@ -76,16 +80,18 @@ class EventRecorder:
             # The next one's count includes one that may not be sent now.
             if self._allowed(about.uid, now):
                 self._enqueue(_counted(series))
-            return
-        if len(self._queue) >= _QUEUE or not self._allowed(about.uid, now):
+            return False
+        news = self._allowed(about.uid, now)
+        if not news or len(self._queue) >= _QUEUE:
             self.dropped += 1
-            return
+            return news
         create = self._event(resource, about, type, reason[:_REASON], _cut(note, _NOTE), action or reason, now)
         self._series[key] = _Series(create.name, create.namespace, 1, now)
         self._series.move_to_end(key)
         while len(self._series) > _REMEMBERED:
             self._series.popitem(last=False)
         self._enqueue(create)
+        return True
 
     async def close(self) -> None:
         """Send queued Events, for a moment at most, and end."""

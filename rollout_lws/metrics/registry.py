@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -30,6 +31,18 @@ _LONG = (30, *(n * _MINUTE for n in (1, 2, 5, 10, 20, 30)), *(n * _HOUR for n in
 _PATIENT = (*(n * _MINUTE for n in (1, 5, 15)), *(n * _HOUR for n in (1, 4, 12)), *(n * _DAY for n in (1, 3, 7)))
 #: Why the API server did not carry out a write.
 NOT_CARRIED_OUT = ("at_once", "back_off", "refused")
+
+
+class Fate(StrEnum):
+    """What became of a notification."""
+
+    SENT = "sent"
+    FAILED = "failed"
+    """The receiver refused it, or was not there for too long."""
+    DROPPED = "dropped"
+    """Newer ones took its place in the queue, or the controller ended."""
+
+
 #: One reconcile, and one request.
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
 
@@ -70,6 +83,12 @@ class Metrics:
         )
         self.events = self._counter(
             "rollout_lws_events", "Events written for Rollouts, by type and reason.", "type", "reason"
+        )
+        self._notifications = self._counter(
+            "rollout_lws_notifications",
+            "Notifications by what became of them: sent, failed or dropped.",
+            "destination",
+            "outcome",
         )
         self._gate_results = self._counter(
             "rollout_lws_gate_results", "Results of gates, by kind of the gate.", "kind", "result"
@@ -131,6 +150,15 @@ class Metrics:
         for gate in event.gates:
             self._gate_results.labels(gate.kind, gate.result).inc()
             self._gate.labels(gate.kind).observe(gate.seconds)
+
+    def notifies(self, destination: str) -> None:
+        """Export a destination's series from now on, so that its first failure is an increase."""
+        for each in Fate:
+            self._notifications.labels(destination, each.value)
+
+    def notified(self, destination: str, fate: Fate) -> None:
+        """Count what became of a notification."""
+        self._notifications.labels(destination, fate.value).inc()
 
     def requested(self, verb: str, resource: Resource, code: int, seconds: float) -> None:
         """Count a request; signature of ``Client.observe``."""

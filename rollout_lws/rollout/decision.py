@@ -12,7 +12,7 @@ from rollout_lws.analysis.calls import Call, Calls
 from rollout_lws.analysis.criterion import Criterion
 from rollout_lws.analysis.idling import Idle, Idling
 from rollout_lws.analysis.trial import Trial
-from rollout_lws.api import FieldReference, GateResult, SummaryState
+from rollout_lws.api import FieldReference, GateRecord, GateResult, SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.prometheus.poll import Poll, Query
@@ -54,10 +54,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class GateEnd:
-    """A gate got a result: its kind as the plan's member is called, and seconds since it began."""
+    """A gate got a result: its kind as the plan's member is called, its record, and seconds since it began."""
 
     kind: str
     result: GateResult
+    record: GateRecord
     seconds: float
 
 

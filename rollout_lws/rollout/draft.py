@@ -39,6 +39,7 @@ from rollout_lws.objects.released import PodLabels
 from rollout_lws.objects.resources import STATEFUL_SETS, Resource
 from rollout_lws.objects.scaling import scaled, whole_number
 from rollout_lws.objects.writes import Confirm, Write
+from rollout_lws.rollout.commands import command
 from rollout_lws.rollout.decision import BestEffort, FieldRef, GateEnd, Measurement, Refusal, ReleaseEvent, Verdict
 from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Companion, Observation
@@ -480,9 +481,7 @@ class Draft:
 
     def command(self, verb: str, *arguments: str) -> str:
         """The command line for ``verb``, with the namespace unless it is "default"; ``arguments`` follow the name."""
-        meta = self.o.rollout.metadata
-        place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
-        return f"kubectl rollout-lws {' '.join((verb, meta.name, *arguments))}{place}"
+        return command(self.o.rollout.metadata, verb, *arguments)
 
     @property
     def paused(self) -> bool:

@@ -55,6 +55,7 @@ def values_of(chosen: Installation) -> Object:
         },
         "podDeletionPolicy": {"enabled": POD_DELETION_POLICY in chosen.extras},
         "gates": {"jobs": GATE_JOBS in chosen.extras},
+        "notifications": {"secrets": list(chosen.notify), "clusterName": chosen.cluster_name},
         "guard": {"enabled": GUARD in chosen.extras, "failurePolicy": chosen.guard_failure_policy},
     }
 

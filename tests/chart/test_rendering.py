@@ -31,7 +31,10 @@ INSTALLATIONS = {
     "another group": Installation(f"{NAME}:0.1.0", api_group="rollouts.example.com"),
     **{extra: Installation(f"{NAME}:0.1.0", extras=(extra,)) for extra in EXTRAS},
     "a guard that fails closed": Installation(f"{NAME}:0.1.0", extras=("guard",), guard_failure_policy="Fail"),
-    "everything": Installation(f"{NAME}:0.1.0", "tools", 5, ("team-a",), "rollouts.example.com", EXTRAS),
+    "notifications": Installation(f"{NAME}:0.1.0", notify=("slack", "hook.example.com"), cluster_name="prod.eu"),
+    "everything": Installation(
+        f"{NAME}:0.1.0", "tools", 5, ("team-a",), "rollouts.example.com", EXTRAS, "Fail", ("slack",), "prod"
+    ),
 }
 
 
@@ -319,12 +322,17 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
                 "--metrics-bind-address=:9090",
                 "--guard",
                 "--guard-bind-address=:9443",
+                "--notify=/tmp/hook",
+                "--cluster-name=prod",
             )
         ),
         (
             {"replicas": 0, "guard": {"enabled": True, "failurePolicy": "Fail"}},
             "guard.failurePolicy Fail with replicas 0: no guard would answer, and every edit would be refused",
         ),
+        ({"notifications": {"secrets": ["a/b"]}}, "at '/notifications/secrets/0': 'a/b' does not match pattern"),
+        ({"notifications": {"secrets": ["a", "a"]}}, "at '/notifications/secrets': items at 0 and 1 are equal"),
+        ({"notifications": {"clusterName": "a b"}}, "at '/notifications/clusterName': 'a b' does not match pattern"),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "at '/metrics/podMonitor/interval': 'often' does not"),
     ],
 )

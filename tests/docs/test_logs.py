@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/logs.md"
 #: Where a controller's code is.
-PLACES = ("controller/*.py", "measuring/*.py", "admission/*.py", "kube/*.py", "inbound.py")
+PLACES = ("controller/*.py", "measuring/*.py", "notifications/*.py", "admission/*.py", "kube/*.py", "inbound.py")
 LEVELS = {"info": "info", "warning": "warning", "error": "error", "exception": "error"}
 
 

@@ -6,13 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rollout_lws.errors import ApiError
+from rollout_lws.notifications.delivery import Unanswered
 from rollout_lws.objects.resources import CRON_JOBS, CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Effect
 from tests.metrics.tour import release
+from tests.notifications.receiver import Receiver, directory, notifications
 from tests.scenarios.evals import EVALS, cron_job
 from tests.scenarios.failures import apply, cordon
 from tests.scenarios.routed import routed_at_rest
@@ -250,6 +255,19 @@ async def disallowed(world: ShellWorld) -> None:
     await world.sleep(600)
 
 
+async def unheard_of(world: ShellWorld, seconds: float = 1000.0) -> None:
+    """The receiver of notifications is away."""
+    with TemporaryDirectory() as path:
+        away = Receiver(lambda _: Unanswered("cannot be reached"))
+        world.notifications = partial(notifications, directory(Path(path, "hook")), away)
+        await at_rest(world)
+        await world.sleep(seconds)
+
+
+async def unheard_of_for_a_moment(world: ShellWorld) -> None:
+    await unheard_of(world, 600)
+
+
 #: By the name of the alert, as many as there are ways to it.
 ALARMS: dict[str, tuple[Alarm, ...]] = {
     "RolloutPendingUnderHold": (
@@ -277,6 +295,7 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     "RolloutLwsReconcileFails": (Alarm(unreadable, {"kind": "unreadable"}),),
     "RolloutLwsWatchStale": (Alarm(unheard, {"resource": "pods"}),),
     "RolloutLwsPermissionMissing": (Alarm(disallowed, {"verb": "watch", "resource": "pods"}),),
+    "RolloutLwsNotificationsFail": (Alarm(unheard_of, {"destination": "hook"}),),
 }
 #: Ways that lead nearly there: the alert stays silent.
 NEARLY: dict[str, tuple[Alarm, ...]] = {
@@ -295,5 +314,6 @@ NEARLY: dict[str, tuple[Alarm, ...]] = {
     "RolloutGateInconclusive": (Alarm(no_cron_job_for_a_moment), Alarm(evals_fail)),
     "RolloutGateOverdue": (Alarm(verdict_takes_its_time), Alarm(no_cron_job)),
     "RolloutWritesRefused": (Alarm(fails),),
+    "RolloutLwsNotificationsFail": (Alarm(unheard_of_for_a_moment),),
 }
 HEALTHY = Alarm(healthy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rollout_lws.metrics.registry import GuardMetrics
 from tests.metrics.promtool import needs_promtool, promtool
 from tests.metrics.rules import metrics_in
 from tests.metrics.tour import FOREIGN, moments, shell
+from tests.notifications.receiver import Receiver, directory, notifications
 from tests.scenarios.failures import apply
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, ROLLOUTS
@@ -62,9 +64,10 @@ def known_names() -> set[str]:
 
 
 @pytest.mark.looptime
-async def test_the_page_lists_what_a_story_exports_and_nothing_else() -> None:
+async def test_the_page_lists_what_a_story_exports_and_nothing_else(tmp_path: Path) -> None:
     found: dict[str, Family] = {}
     async with shell() as world:
+        world.notifications = partial(notifications, directory(tmp_path / "hook"), Receiver())
         async for text in moments(world):
             for name, family in exported(text).items():
                 before = found.get(name, family)

@@ -13,6 +13,7 @@ from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
+from rollout_lws.notifications.outbox import Notifications
 from rollout_lws.objects.resources import EVENTS, Resource
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.rollout.decision import ReleaseEvent
@@ -59,6 +60,8 @@ class ShellWorld(World):
         super().__init__(options)
         self.faults = Faults()
         self.metrics = Metrics()
+        #: The notifications of each controller process that is started, by its clock and metrics.
+        self.notifications: Callable[[LoopClock, Metrics], Notifications | None] = lambda *_: None
         self._process: asyncio.Task[None] | None = None
         self._ended: set[asyncio.Task[None]] = set()
 
@@ -88,9 +91,9 @@ class ShellWorld(World):
 
         transport = DirectTransport(cast(ApiServer, Door(self.server, before)), self.faults)
         self.metrics = Metrics()
-        controller = Controller(
-            Client(transport), Settings(scrape_through="api-server"), LoopClock(ORIGIN), self.metrics
-        )
+        clock, settings = LoopClock(ORIGIN), Settings(scrape_through="api-server")
+        told = self.notifications(clock, self.metrics)
+        controller = Controller(Client(transport), settings, clock, self.metrics, told)
         async with controller.running():
             await asyncio.Event().wait()
 

@@ -39,6 +39,10 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
     show_default=True,
     help="Whether edits pass or are refused while no guard answers.",
 )
+@click.option(
+    "--notify", multiple=True, metavar="SECRET", help="Send notifications where this Secret says; repeatable."
+)
+@click.option("--cluster-name", default="", metavar="NAME", help="What notifications call this cluster.")
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, without asking a cluster.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print it, for a repository or kubectl.")
 @click.option(
@@ -51,6 +55,8 @@ def install(
     replicas: int,
     extras: tuple[str, ...],
     guard_failure_policy: str,
+    notify: tuple[str, ...],
+    cluster_name: str,
     dry_run: bool,
     output: str | None,
     timeout: float,
@@ -69,6 +75,8 @@ def install(
             api_group=target.api_group or DEFAULT_API_GROUP,
             extras=extras,
             guard_failure_policy=guard_failure_policy,
+            notify=notify,
+            cluster_name=cluster_name,
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error

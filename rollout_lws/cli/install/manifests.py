@@ -7,6 +7,8 @@ the extra. The rules of roles come from ``rbac``, since the chart has them too.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from copy import deepcopy
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -37,6 +39,8 @@ PRODUCT = "rollout-lws"
 #: Labels of the controller's pods.
 SELECTOR = {"app.kubernetes.io/name": PRODUCT, "app.kubernetes.io/component": "controller"}
 HEALTH_PORT, METRICS_PORT, GUARD_PORT = 8081, 8080, 9443
+#: Where Secrets of notifications are mounted.
+NOTIFY = "/etc/rollout-lws/notify"
 #: ClusterRole of a controller that watches some namespaces only, bound in each of them.
 NAMESPACED = f"{CONTROLLER}-namespaced"
 
@@ -63,8 +67,10 @@ def arguments(chosen: Installation) -> list[str]:
     watched = [f"--namespace={namespace}" for namespace in chosen.watch_namespaces]
     ports = [f"--health-probe-bind-address=:{HEALTH_PORT}", f"--metrics-bind-address=:{METRICS_PORT}"]
     guard = ["--guard", f"--guard-bind-address=:{GUARD_PORT}"] if GUARD in chosen.extras else []
+    notify = [f"--notify={NOTIFY}/{secret}" for secret in chosen.notify]
+    named = [f"--cluster-name={chosen.cluster_name}"] if chosen.cluster_name else []
     # Leader election even with one replica: two run during an upgrade.
-    return ["controller", "--leader-elect", *group, *watched, *ports, *guard, "--log-format=json"]
+    return ["controller", "--leader-elect", *group, *watched, *ports, *guard, *notify, *named, "--log-format=json"]
 
 
 def _controller(chosen: Installation) -> list[Object]:
@@ -77,8 +83,22 @@ def _controller(chosen: Installation) -> list[Object]:
         *rbac.people_roles(chosen.api_group),
         budget,
         *(each for extra in EXTRAS if extra in chosen.extras and extra != GATE_JOBS for each in _read(extra, chosen)),
-        deployment,
+        _with_secrets(deployment, chosen.notify),
     ]
+
+
+def _with_secrets(deployment: Object, secrets: Sequence[str]) -> Object:
+    """The Deployment with the Secrets of notifications mounted, each in a directory of its name."""
+    if not secrets:
+        return deployment
+    made = deepcopy(deployment)
+    pod = made["spec"]["template"]["spec"]
+    # Names of Secrets may be longer than those of volumes.
+    pod["volumes"] = [{"name": f"notify-{n}", "secret": {"secretName": each}} for n, each in enumerate(secrets)]
+    pod["containers"][0]["volumeMounts"] = [
+        {"name": f"notify-{n}", "mountPath": f"{NOTIFY}/{each}", "readOnly": True} for n, each in enumerate(secrets)
+    ]
+    return made
 
 
 def _roles(chosen: Installation) -> list[Object]:

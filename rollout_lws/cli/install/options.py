@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
-from rollout_lws.settings import check_api_group, check_namespaces
+from rollout_lws.settings import check_api_group, check_namespaces, check_notify
 
 DEFAULT_NAMESPACE = "rollout-lws-system"
 #: One replica leads; the other takes over at once when a node fails.
@@ -29,7 +29,8 @@ class Installation:
     ``image`` has the program ``rollout-lws`` on its PATH. ``namespace`` is the controller's own;
     ``watch_namespaces`` are those whose Rollouts it reconciles, () means all. One of ``replicas`` leads and the others
     stand by; 0 installs without starting it. ``extras`` is a subset of EXTRAS; ``guard_failure_policy`` is one of
-    FAILURE_POLICIES. UsageError names an invalid option.
+    FAILURE_POLICIES. ``notify`` are Secrets of the namespace, each with a receiver of notifications; ``cluster_name``
+    is what these call the cluster, "" for nothing. UsageError names an invalid option.
     """
 
     image: str
@@ -39,6 +40,8 @@ class Installation:
     api_group: str = DEFAULT_API_GROUP
     extras: tuple[str, ...] = ()
     guard_failure_policy: str = FAILURE_POLICIES[0]
+    notify: tuple[str, ...] = ()
+    cluster_name: str = ""
 
     def __post_init__(self) -> None:
         if not _IMAGE.fullmatch(self.image):
@@ -48,6 +51,10 @@ class Installation:
         check_api_group(self.api_group)
         check_namespaces((self.namespace,), "--namespace")
         check_namespaces(self.watch_namespaces, "--watch-namespace")
+        for secret in self.notify:
+            if "/" in secret:
+                raise UsageError(f"--notify {secret!r} is no name of a Secret: name one of namespace {self.namespace}")
+        check_notify(self.notify, self.cluster_name)
         if self.replicas < 0:
             raise UsageError(f"--replicas {self.replicas}: use 2 or more, or 0 to install without starting it")
         if self.guard_failure_policy != FAILURE_POLICIES[0] and GUARD not in self.extras:

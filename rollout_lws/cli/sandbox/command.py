@@ -36,6 +36,9 @@ from rollout_lws.settings import Settings
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, help="10: pods take a tenth of their time."
 )
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
+@click.option(
+    "--notify", multiple=True, metavar="DIR", help="Of --controller: a receiver of notifications, as its own flag says."
+)
 @click.option("-f", "files", multiple=True, metavar="FILE|DIR", help="Manifests to apply at the start; repeatable.")
 def sandbox(
     kubeconfig: Path,
@@ -46,11 +49,14 @@ def sandbox(
     ready_after: float,
     speed: float,
     api_group: str,
+    notify: tuple[str, ...],
     files: tuple[str, ...],
 ) -> None:
     """Run a Kubernetes API with LeaderWorkerSet on this machine until SIGINT or SIGTERM."""
     options = Options(nodes, gpus_per_node, Timing(ready_after=ready_after, speed=speed))
-    settings = Settings(api_group=api_group, kubeconfig=str(kubeconfig), scrape_through="api-server")
+    settings = Settings(api_group=api_group, kubeconfig=str(kubeconfig), scrape_through="api-server", notify=notify)
+    if notify and not controlled:
+        raise click.UsageError("--notify: without --controller nothing sends: give both")
     asyncio.run(process.until_signalled(_run(options, settings, kubeconfig, port, controlled, files)))
 
 

@@ -85,7 +85,7 @@ def end_of(d: Draft, record: GateRecord) -> GateEnd:
     every: tuple[PlannedGate, ...] = (*planned(d), *(style.gates if style is not None else ()))
     kinds = next((gate.kinds for gate in every if gate.name == record.name), {})
     seconds = (d.now - (record.since or d.now)).total_seconds()
-    return GateEnd(next(iter(kinds), ""), record.result, max(0.0, seconds))
+    return GateEnd(next(iter(kinds), ""), record.result, record, max(0.0, seconds))
 
 
 def question(d: Draft, gate: PlannedGate, record: GateRecord, asks: Asked) -> Question:

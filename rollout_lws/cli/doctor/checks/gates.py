@@ -11,6 +11,7 @@ from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.complaint import Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import CRON_JOBS, INFERENCE_POOLS, JOBS, SERVICES
+from rollout_lws.rollout.commands import waiting, ways_on
 from rollout_lws.rollout.gates.kinds.jobs.job import lacking
 from rollout_lws.rollout.gates.kinds.jobs.manifest import from_cron_job
 from rollout_lws.rollout.gates.records import known_records, planned
@@ -166,9 +167,5 @@ def _of_service(case: Case, http: HttpGate) -> Iterator[_Lack]:
 
 
 def _ways_on(case: Case, complaint: Complaint) -> tuple[str, ...]:
-    every = (*case.d.status.gates, *case.d.status.release_gates)
-    waiting = [each for each in every if each.result is not None and each.result not in _SETTLED]
-    logs = (case.kubectl(f"logs job/{each.job}") for each in waiting if each.job)
-    skips = [case.d.command("skip", each.name) for each in waiting]
-    verbs = (way for verb in complaint.verbs for way in (skips if verb == "skip" else [case.itself(verb)]))
-    return (*logs, *verbs)
+    logs = (case.kubectl(f"logs job/{each.job}") for each in waiting(case.d.status) if each.job)
+    return (*logs, *ways_on(case.d.o.rollout.metadata, case.d.status, complaint.verbs))

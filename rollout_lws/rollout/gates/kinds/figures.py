@@ -30,6 +30,10 @@ def values(criterion: Criterion, figures: Figures) -> dict[str, Any]:
         "limit": _text(criterion, figures.limit),
         "samples": tallied(round(figures.samples)),
         "stable_samples": tallied(round(figures.stable_samples)) if figures.stable_samples is not None else None,
+        "share": _share(figures.bad),
+        "share_from": _share(figures.low),
+        "share_to": _share(figures.high),
+        "share_limit": _share(figures.allowed),
     }
 
 
@@ -146,11 +150,16 @@ def _text(criterion: Criterion, value: float | None) -> str | None:
         case Measure.LATENCY | Measure.STALL:
             return f"{digits(value)}s" if value >= 1 else f"{digits(1000 * value)}ms"
         case Measure.SHARE:
-            return f"{digits(100 * value)}%"
+            return _share(value)
         case Measure.MEAN:
-            return f"{digits(100 * value)}%" if criterion.signal is Signal.KV_CACHE_USAGE else digits(value)
+            return _share(value) if criterion.signal is Signal.KV_CACHE_USAGE else digits(value)
         case unknown:
             assert_never(unknown)
+
+
+def _share(value: float | None) -> str | None:
+    """A share in percent, three digits of it."""
+    return None if value is None else f"{digits(100 * value)}%"
 
 
 def digits(value: float) -> str:

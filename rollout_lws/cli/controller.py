@@ -54,7 +54,7 @@ from rollout_lws.settings import (
     "--notify",
     multiple=True,
     metavar="DIR",
-    help="A receiver of notifications: files url, format, signing-keys, headers, ca.crt; repeatable.",
+    help="A receiver of notifications: files url, format, only, signing-keys, headers, ca.crt; repeatable.",
 )
 @click.option("--cluster-name", default="", metavar="NAME", help="What notifications call this cluster.")
 @click.option(

@@ -5,6 +5,7 @@
 | url | the receiver's address, http or https; of Slack it is itself a secret |
 | format | ``cloudevents``, the default, or ``slack`` |
 | signing-keys | keys of Standard Webhooks, one a line; each signs, so that receivers change over one by one |
+| only | what is sent, a word a line: reasons of Events, or ``Warning``; without it all is |
 | headers | further headers, ``Name: value`` a line, such as a bearer token |
 | ca.crt | CAs that are trusted besides the system's |
 """
@@ -23,6 +24,7 @@ from urllib.parse import urlsplit
 from rollout_lws.errors import UsageError
 from rollout_lws.notifications import cloudevents, signing, slack
 from rollout_lws.notifications.data import Notification
+from rollout_lws.rollout.reasons import EventReason
 
 #: Bytes of a file that are read.
 _LONGEST = 256 * 1024
@@ -49,6 +51,7 @@ class Destination:
     name: str
     format: Format
     url: str = field(repr=False)
+    only: frozenset[str] = frozenset()
     keys: tuple[bytes, ...] = field(default=(), repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     ca: str = field(default="", repr=False)
@@ -66,6 +69,10 @@ class Destination:
                 return cloudevents.CONTENT_TYPE
             case Format.SLACK:
                 return slack.CONTENT_TYPE
+
+    def wants(self, told: Notification) -> bool:
+        """Whether it is to be sent there."""
+        return not self.only or not self.only.isdisjoint((told.data.reason, told.data.type))
 
     def body(self, told: Notification) -> bytes:
         """What is sent of a notification."""
@@ -87,7 +94,8 @@ def read(directory: str) -> Destination:
     if keys and found is not Format.CLOUDEVENTS:
         raise UsageError(f"{path / 'signing-keys'}: only the format {Format.CLOUDEVENTS.value} is signed: remove it")
     headers: tuple[tuple[str, str], ...] = _file(path / "headers", _headers, ())
-    return Destination(path.name, found, url, keys, headers, _file(path / "ca.crt", _ca, ""))
+    only: frozenset[str] = _file(path / "only", _only, frozenset())
+    return Destination(path.name, found, url, only, keys, headers, _file(path / "ca.crt", _ca, ""))
 
 
 def _file(path: Path, parse: Callable[[str], _T], default: _T | None) -> _T:
@@ -133,6 +141,15 @@ def _url(text: str) -> str:
     ):
         raise wrong
     return text
+
+
+def _only(text: str) -> frozenset[str]:
+    found = frozenset(text.split())
+    known = {*(each.value for each in EventReason), "Warning"}
+    wrong = sorted(found - known)
+    if wrong or not found:
+        raise ValueError(f"line of {wrong[0] if wrong else 'nothing'}: write reasons of Events, or Warning, one a line")
+    return found
 
 
 def _keys(text: str) -> tuple[bytes, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 #: Notifications that wait for one receiver: some hours of a large fleet's, at 2 KiB each.
 MOST = 1000
+#: Seconds for which the files of a destination count as read.
+FRESH_SECONDS = 5.0
 #: How long shutdown waits for unsent ones, as for Events.
 FAREWELL_SECONDS = 1.0
 
@@ -46,7 +49,7 @@ class _Item:
 
 
 class Outbox:
-    """The queue of the destination in ``directory``, whose files are read again before each try."""
+    """The queue of the destination in ``directory``, whose files are read again as it goes."""
 
     def __init__(self, directory: str, post: Post, clock: Clock, chance: random.Random, count: Count) -> None:
         self._directory = directory
@@ -59,6 +62,7 @@ class Outbox:
         self._queue: deque[_Item] = deque()
         self._now: _Item | None = None
         self._sender: asyncio.Task[None] | None = None
+        self._read_at = -math.inf
         self._unreadable = self._failing = self._full = False
 
     @property
@@ -80,6 +84,8 @@ class Outbox:
     def put(self, told: Notification) -> None:
         """Queue one; the oldest that is not on its way gives way when there are too many."""
         loop = asyncio.get_running_loop()
+        if not self._read().wants(told):
+            return
         if self.waiting >= MOST:
             dropped = self._queue.popleft()
             self._count(self.name, Fate.DROPPED)
@@ -144,7 +150,11 @@ class Outbox:
                     await asyncio.sleep(seconds)
 
     def _read(self) -> Destination:
-        """The destination as its files say now; as they said last, while they cannot be read."""
+        """The destination as its files say now, or a moment ago; as they said last, while they cannot be read."""
+        now = asyncio.get_running_loop().time()
+        if now - self._read_at < FRESH_SECONDS:
+            return self._last
+        self._read_at = now
         try:
             self._last = read(self._directory)
             self._unreadable = False

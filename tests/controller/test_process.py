@@ -37,6 +37,7 @@ from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.http import Server
 from tests.admission.test_review import review
 from tests.kubectl.programs import ROLLOUT_LWS, Program, held_port
+from tests.notifications.receiver import directory
 
 FORBIDDEN = Effect(refusal=ApiError(403, "Forbidden", "this account may not list anything"))
 NO_SERVERS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
@@ -98,6 +99,24 @@ async def test_a_guard_outside_of_a_pod_has_to_be_told_how_it_is_reached(tmp_pat
         assert program.lines[-1] == (
             "rollout-lws: --guard: outside of a pod nothing says how API servers reach it: name it with --guard-host"
         )
+
+
+async def test_a_destination_that_cannot_be_read_is_one_error_at_the_start(tmp_path: Path) -> None:
+    where = directory(tmp_path / "hook", "https://user:verysecret@hooks.invalid/")
+    async with controller(ApiServer(time.time), tmp_path, "--notify", where, *NO_SERVERS) as program:
+        assert await program.end(20) == 1
+        assert program.lines == [
+            f"rollout-lws: {where}/url: is no URL of a receiver: write https://host/path, in one line and without a"
+            " login or a fragment"
+        ]
+
+
+async def test_a_destination_is_told_at_the_start_by_its_host_alone(tmp_path: Path) -> None:
+    where = directory(tmp_path / "hook", "https://hooks.invalid/services/verysecret")
+    async with controller(ApiServer(time.time), tmp_path, "--notify", where, *NO_SERVERS) as program:
+        line = await program.says("notifications are sent")
+        assert "destination=hook format=cloudevents host=https://hooks.invalid signing_keys=1" in line
+        assert "secret" not in program.output
 
 
 class Introducing(ApiServer):

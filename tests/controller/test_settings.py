@@ -43,6 +43,10 @@ def test_what_is_no_address_is_refused_by_the_flags_name(text: str) -> None:
         ({"workers": 0}, "--workers"),
         ({"request_timeout": 0}, "--request-timeout"),
         ({"log_format": "xml"}, "--log-format"),
+        ({"notify": ("/etc/Hook",)}, "--notify: 'Hook'"),
+        ({"notify": ("/",)}, "--notify: ''"),
+        ({"notify": ("/a/hook", "/b/hook")}, "--notify has two destinations of the same name"),
+        ({"cluster_name": "prod eu"}, "--cluster-name"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_its_flags_name(wrong: dict[str, Any], flag: str) -> None:

@@ -68,6 +68,8 @@ def test_what_is_no_url_is_refused_and_not_told(url: str, tmp_path: Path) -> Non
         ({"keys": f"{KEY}\nwhsec_verysecret"}, "signing-keys: key 2"),
         ({"keys": "\n".join([KEY] * 9)}, "signing-keys: has 9 keys"),
         ({"headers": "verysecret"}, "headers: line 1 is no header"),
+        ({"only": "Completed\nDone"}, "only: line of Done: write reasons of Events"),
+        ({"only": " "}, "only: line of nothing: write reasons of Events"),
         ({"headers": "A: b\nAuthorization: verysecret\x07"}, "headers: line 2 is no header"),
         ({"headers": "A: very\u00e4secret"}, "headers: line 1 is no header"),
         ({"headers": "Webhook-Id: verysecret"}, "headers: line 1: Webhook-Id is the controller's to say"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from standardwebhooks import Webhook
 
 from rollout_lws.metrics import Metrics
 from rollout_lws.notifications.delivery import LIFETIME, LONGEST, TRIES, Answered, Unanswered
-from rollout_lws.notifications.outbox import MOST, Notifications
+from rollout_lws.notifications.outbox import FRESH_SECONDS, MOST, Notifications
+from rollout_lws.rollout.reasons import EventReason
 from tests.notifications.receiver import KEY, OK, Got, Receiver, directory, notifications
 from tests.notifications.samples import transition
 from tests.scenarios.names import ORIGIN
@@ -157,7 +159,7 @@ async def test_a_receiver_that_hangs_holds_up_no_other_one(tmp_path: Path) -> No
 
 async def test_keys_and_urls_change_without_a_restart(told: Told, tmp_path: Path) -> None:
     told.tell(1)
-    await asyncio.sleep(1)
+    await asyncio.sleep(FRESH_SECONDS)
     other = "whsec_" + "A" * 32
     directory(tmp_path / "hook", "https://other.invalid/", keys=f"{KEY}\n{other}")
     told.tell(2)
@@ -196,3 +198,19 @@ async def test_the_end_waits_for_a_moment_and_no_longer(
     told.tell("the next leadership")
     await asyncio.sleep(1)
     assert told.notes()[sent:] == ["the next leadership"]
+
+
+async def test_a_destination_that_wants_some_of_it_gets_these_alone(told: Told, tmp_path: Path) -> None:
+    directory(tmp_path / "hook", only="Completed\nAborted")
+    for reason in (EventReason.COMPLETED, EventReason.STALLED, EventReason.ABORTED):
+        told.sent.tell(transition(reason, note=reason.value))
+    await asyncio.sleep(FRESH_SECONDS)
+    assert told.notes() == ["Completed", "Aborted"]
+    directory(tmp_path / "hook", only="Warning")
+    given = transition(note="a warning")
+    normal = replace(given, event=replace(given.event, type="Normal", note="none"))
+    for each in (given, normal):
+        told.sent.tell(each)
+    await asyncio.sleep(FRESH_SECONDS)
+    assert told.notes() == ["Completed", "Aborted", "a warning"]
+    assert (told.count("sent"), told.count("dropped")) == (3, 0)

@@ -49,7 +49,7 @@ async def served(handler: Handler, trust: ssl.SSLContext | None = None) -> Async
 
 async def sent(url: str, format: Format = Format.CLOUDEVENTS, seconds: float = 5.0, **changes: object) -> Reply:
     """What became of one request."""
-    to = replace(Destination("hook", format, url, (key(KEY),)), **changes)  # type: ignore[arg-type]
+    to = replace(Destination("hook", format, url, keys=(key(KEY),)), **changes)  # type: ignore[arg-type]
     post = HttpPost(WallClock(), seconds)
     signed = headers(to.keys, "id-1", datetime.now(UTC), BODY) | {"content-type": to.content_type}
     try:

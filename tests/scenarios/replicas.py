@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import cast
 
 from rollout_lws.controller.controller import Controller
@@ -13,6 +14,7 @@ from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
 from rollout_lws.metrics import Metrics
+from rollout_lws.notifications.outbox import Notifications
 from rollout_lws.objects.resources import LEASES, NAMESPACES
 from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.apiserver import ApiServer
@@ -46,7 +48,9 @@ class Replica:
         wire = DirectTransport(cast(ApiServer, Door(world.server, self._judge)), self.faults)
         short = Client(wire, timeout=TERMS.retry)
         self.elector = Elector(short, *PLACE, name, TERMS, fence, clock=elapsed, chance=random.Random(name))
-        self._controller = Controller(Client(wire, fence=fence), Settings(), LoopClock(ORIGIN), Metrics())
+        clock, metrics = LoopClock(ORIGIN), Metrics()
+        told = world.notifications(clock, metrics)
+        self._controller = Controller(Client(wire, fence=fence), Settings(), clock, metrics, told)
         self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
@@ -92,6 +96,8 @@ class ReplicatedWorld(World):
         super().__init__(options)
         self.server.create(NAMESPACES, {"metadata": {"name": PLACE[0]}})
         self.replicas: list[Replica] = []
+        #: The notifications of each replica, by its clock and metrics.
+        self.notifications: Callable[[LoopClock, Metrics], Notifications | None] = lambda *_: None
         self._quiet_since = 0.0
 
     def start_controller(self, budget: int | None = None) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.api import Rollout
 from rollout_lws.measuring.scraping import Scraper, Unread
+from rollout_lws.notifications.transition import Transition, notification
 from rollout_lws.objects.resources import LWS_NAME, PODS
 from rollout_lws.rollout.decision import Endpoint
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -75,6 +77,30 @@ async def test_a_good_version_passes_and_is_promoted(world: MeasuredWorld) -> No
     await world.rest()
     assert_clean(world, "v2")
     assert [event.reason for event in world.events].count("GatePassed") == 1
+
+
+async def test_a_receiver_of_notifications_gets_the_figures(world: MeasuredWorld) -> None:
+    """The Event tells of a gate whose record the status has no more, since the release went back with it."""
+    await released(world, SLOW, FIRST_TOKEN, onFailure="Abort")
+    await world.until_state("Aborted", 3600)
+    (failed,) = [event for event in world.events if event.reason == "GateFailed"]
+    at = Rollout.model_validate(world.rollout)
+    data = notification(Transition(failed, world.name, at, "1", None, world.now)).data
+    (told,) = (each.to_json_dict() for each in data.gates)
+    assert told.pop("seconds") > 0
+    assert told.pop("message") == SLOWER
+    assert told == {
+        "name": "first-token",
+        "kind": "metric",
+        "result": "Failed",
+        "value": "2.09s",
+        "limit": "1s",
+        "samples": 300,
+        "share": "41.7%",
+        "shareFrom": "31.7%",
+        "shareTo": "47.8%",
+        "shareLimit": "5%",
+    }
 
 
 async def test_a_slow_version_fails_and_goes_back_by_itself(world: MeasuredWorld) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rollout_lws.errors import ApiError
 from rollout_lws.notifications.delivery import LONGEST, Answered, Reply, Unanswered
 from rollout_lws.objects.resources import CRON_JOBS, EVENTS
+from rollout_lws.sandbox.faults import Effect
 from tests.metrics.tour import Scrape, scrape, value
 from tests.notifications.receiver import OK, Got, Receiver, directory, notifications
 from tests.scenarios.evals import EVALS, cron_job
+from tests.scenarios.replicas import Replica, ReplicatedWorld
 from tests.scenarios.shell import ShellWorld
-from tests.scenarios.stories import at_rest
+from tests.scenarios.stories import at_rest, waiting_for_approval
 from tests.scenarios.world import NAME, NAMESPACE
 
 pytestmark = pytest.mark.looptime
@@ -237,6 +240,75 @@ async def test_a_standby_that_takes_over_tells_only_what_comes(
     assert len(receiver.kept) == before
     both = Receiver(kept=[*receiver.kept, *second.kept])
     assert_each_is_told_once(world, both)
+
+
+@pytest.mark.parametrize("fate", [Replica.kill, Replica.cut, Replica.terminate], ids=["killed", "cut off", "ended"])
+async def test_another_leader_goes_on_and_says_nothing_again(
+    fate: Callable[[Replica], Awaitable[None] | None], receiver: Receiver, tmp_path: Path
+) -> None:
+    world = ReplicatedWorld()
+    world.notifications = partial(notifications, directory(tmp_path / NAMED), receiver)
+    try:
+        await at_rest(world)
+        await waiting_for_approval(world)
+        await world.rest()
+        before = Counter(receiver.told())
+        leader = world.leader
+        other = world.other(leader)
+        gone = fate(leader)
+        if gone is not None:
+            await gone
+        await world.until(lambda: world.leads(other), "the other leads", 60)
+        await world.sleep(30)
+        assert Counter(receiver.told()) == before, "what has been told is not told again"
+        world.approve()
+        await world.until_state("Healthy", 3600)
+        await world.rest()
+        assert_each_is_told_once(world, receiver)
+        assert {"Adopted", "ReleaseStarted", "Promoted", "Completed"} <= {reason for reason, _ in receiver.told()}
+    finally:
+        world.stop_controller()
+        world.close()
+
+
+async def test_what_the_api_server_does_not_take_as_an_event_is_told_all_the_same(
+    world: ShellWorld, receiver: Receiver
+) -> None:
+    denied = ApiError(403, "Forbidden", 'User "x" cannot create resource "events"')
+    world.faults.add(Effect(refusal=denied), "create", EVENTS.plural, count=None)
+    await released(world)
+    assert recorded(world) == Counter()
+    said = Counter(reason for reason, _ in receiver.told())
+    assert {"Adopted", "ReleaseStarted", "Promoted", "Completed"} <= {*said}
+    assert max(Counter(receiver.told()).values()) == 1
+
+
+async def test_a_status_that_is_written_over_and_over_is_told_once(world: ShellWorld, receiver: Receiver) -> None:
+    """Answers to writes get lost, and others write meanwhile."""
+    await at_rest(world)
+    world.faults.add(Effect(lost=True, carried_out=True), "patch", count=3)
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval", 3600)
+    world.faults.add(Effect(lost=True), "patch", count=3)
+    world.approve()
+    await world.until_state("Healthy", 3600)
+    await world.rest()
+    said = Counter(receiver.told())
+    assert max(said.values()) == 1
+    assert said == recorded(world)
+    assert said.total() == len({each["id"] for each in receiver.events})
+
+
+async def test_the_same_again_is_no_news(world: ShellWorld, receiver: Receiver) -> None:
+    """A tool that resets the hold again and again is one Event that counts, and one notification."""
+    await at_rest(world)
+    for _ in range(3):
+        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+        await world.sleep(20)
+    resets = [message for reason, message in receiver.told() if reason == "HoldReset"]
+    assert len(resets) == len({*resets}) >= 1
+    series = [each.get("series", {}).get("count", 1) for each in world.server.list(EVENTS) if "HoldReset" in str(each)]
+    assert sum(series) >= 3
 
 
 async def test_what_is_queued_when_a_controller_ends_is_sent_or_counted(world: ShellWorld, receiver: Receiver) -> None:

@@ -48,6 +48,10 @@ def rules(role: Object) -> set[tuple[str, str, str]]:
         ({"watch_namespaces": ("a", "a")}, "--watch-namespace names the same namespace twice"),
         ({"api_group": "rollouts"}, "--api-group 'rollouts' is no API group"),
         ({"replicas": -1}, "--replicas -1: use 2 or more, or 0 to install without starting it"),
+        ({"notify": ("a/hook",)}, "--notify 'a/hook' is no name of a Secret: name one of namespace rollout-lws-system"),
+        ({"notify": ("Hook",)}, "--notify: 'Hook'"),
+        ({"notify": ("hook", "hook")}, "--notify has two destinations of the same name"),
+        ({"cluster_name": "a b"}, "--cluster-name 'a b' is no name"),
     ],
 )
 def test_what_cannot_be_installed_is_told(wrong: Object, told: str) -> None:
@@ -67,8 +71,12 @@ def test_images_are_named_as_container_runtimes_read_them(image: str) -> None:
 
 @pytest.mark.parametrize(
     "chosen",
-    [Installation(IMAGE), Installation(IMAGE, "tools", 0, ("team-a", "team-b"), "rollouts.example.com")],
-    ids=["as it comes", "all else"],
+    [
+        Installation(IMAGE),
+        Installation(IMAGE, "tools", 0, ("team-a", "team-b"), "rollouts.example.com"),
+        Installation(IMAGE, notify=("slack", "hook.example.com"), cluster_name="prod"),
+    ],
+    ids=["as it comes", "all else", "notifications"],
 )
 def test_the_controller_understands_its_arguments(chosen: Installation) -> None:
     name, *given = arguments(chosen)
@@ -79,11 +87,23 @@ def test_the_controller_understands_its_arguments(chosen: Installation) -> None:
     ports = {each["name"]: each["containerPort"] for each in container(chosen)["ports"]}
     assert parsed["health_probe_bind_address"] == f":{ports['health']}"
     assert parsed["metrics_bind_address"] == f":{ports['metrics']}"
+    assert parsed["notify"] == tuple(each["mountPath"] for each in container(chosen).get("volumeMounts", ()))
+    assert parsed["cluster_name"] == chosen.cluster_name
 
 
 def container(chosen: Installation) -> Object:
     found: Object = named(chosen, "Deployment")["spec"]["template"]["spec"]["containers"][0]
     return found
+
+
+def test_each_secret_of_notifications_is_mounted_for_reading() -> None:
+    chosen = Installation(IMAGE, notify=("slack", "hook.example.com"))
+    pod = named(chosen, "Deployment")["spec"]["template"]["spec"]
+    secrets = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"]}
+    mounts = {secrets[each["name"]]: each["mountPath"] for each in container(chosen)["volumeMounts"]}
+    assert mounts == {each: f"/etc/rollout-lws/notify/{each}" for each in chosen.notify}
+    assert all(each["readOnly"] for each in container(chosen)["volumeMounts"])
+    assert "volumes" not in named(Installation(IMAGE), "Deployment")["spec"]["template"]["spec"]
 
 
 def test_the_pod_fits_the_restricted_standard_that_its_namespace_asks_for() -> None:
@@ -198,10 +218,12 @@ def test_with_another_group_every_right_is_about_it() -> None:
 def test_manifests_are_printed_without_a_cluster(flag: list[str]) -> None:
     given = ["install", "--image", IMAGE, "-n", "tools", "--watch-namespace", "team-a", *flag]
     given += ["--replicas", "3", "--with", "network-policy", "--with", "pod-monitor"]
+    given += ["--notify", "slack", "--cluster-name", "prod"]
     result = CliRunner().invoke(program, ["--kubeconfig", "/nowhere", *given])
     assert (result.exit_code, result.stderr) == (0, "")
     extras = ("network-policy", "pod-monitor")
-    chosen = Installation(IMAGE, "tools", 3, watch_namespaces=("team-a",), extras=extras)
+    told = {"notify": ("slack",), "cluster_name": "prod"}
+    chosen = Installation(IMAGE, "tools", 3, watch_namespaces=("team-a",), extras=extras, **told)
     assert tuple(yaml.safe_load_all(result.stdout)) == objects(chosen)
 
 

@@ -47,6 +47,7 @@ def test_without_keys_there_is_no_signature() -> None:
         ("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "does not begin with whsec_"),
         ("whsec_not base64!", "no base64"),
         ("whsec_abc", "no base64"),
+        (f"whsec_{'A' * 16}*{'A' * 16}", "no base64"),
         (written(23), "23 bytes"),
         (written(65), "65 bytes"),
         ("whsec_", "0 bytes"),

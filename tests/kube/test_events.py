@@ -29,9 +29,9 @@ class Recording:
         self.now = _START
         self.recorder = EventRecorder(Client(self.transport), "ctl", "host-1", lambda: self.now)
 
-    def record(self, note: str = "note", *, name: str = "a", reason: str = "Step") -> None:
+    def record(self, note: str = "note", *, name: str = "a", reason: str = "Step") -> bool:
         about = Meta(name=name, namespace="ns", uid=f"uid-{name}", resource_version="7")
-        self.recorder.record(LEADER_WORKER_SETS, about, type="Normal", reason=reason, note=note)
+        return self.recorder.record(LEADER_WORKER_SETS, about, type="Normal", reason=reason, note=note)
 
     async def sent(self) -> list[Asked]:
         await asyncio.sleep(0.5)
@@ -193,3 +193,17 @@ async def test_the_end_does_not_wait_longer_than_a_moment(monkeypatch: pytest.Mo
     began = asyncio.get_running_loop().time()
     await recording.recorder.close()
     assert asyncio.get_running_loop().time() - began <= 1.01
+
+
+async def test_news_is_what_is_neither_the_same_again_nor_too_much(recording: Recording) -> None:
+    assert [recording.record(), recording.record()] == [True, False]
+    recording.now += timedelta(minutes=11)
+    assert recording.record()
+    said = [recording.record(f"note {number}", name="b") for number in range(40)]
+    assert said == [True] * 25 + [False] * 15
+
+
+async def test_news_is_news_though_the_api_server_takes_no_events(recording: Recording) -> None:
+    said = [recording.record(name=f"rollout-{number}") for number in range(1500)]
+    assert all(said)
+    assert recording.recorder.dropped == 500

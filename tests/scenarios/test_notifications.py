@@ -12,6 +12,7 @@ import pytest
 
 from rollout_lws.errors import ApiError
 from rollout_lws.notifications.delivery import LONGEST, Answered, Reply, Unanswered
+from rollout_lws.notifications.outbox import Notifications
 from rollout_lws.objects.resources import CRON_JOBS, EVENTS
 from rollout_lws.sandbox.faults import Effect
 from tests.metrics.tour import Scrape, scrape, value
@@ -309,6 +310,20 @@ async def test_the_same_again_is_no_news(world: ShellWorld, receiver: Receiver) 
     assert len(resets) == len({*resets}) >= 1
     series = [each.get("series", {}).get("count", 1) for each in world.server.list(EVENTS) if "HoldReset" in str(each)]
     assert sum(series) >= 3
+
+
+async def test_a_bug_in_what_is_told_stops_no_release(
+    world: ShellWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def tell(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Notifications, "tell", tell)
+    await released(world)
+    told = await scrape(world)
+    assert value(told, "rollout_lws_reconcile_errors_total", kind="bug") == 0
+    failed = [each for each in caplog.records if each.message == "notification failed"]
+    assert len(failed) == recorded(world).total()
 
 
 async def test_what_is_queued_when_a_controller_ends_is_sent_or_counted(world: ShellWorld, receiver: Receiver) -> None:

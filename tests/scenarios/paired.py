@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from rollout_lws.objects.resources import (
-    HTTP_ROUTES,
+    GRPC_ROUTES,
     PODS,
     SERVICES,
+    VIRTUAL_SERVICES,
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
@@ -21,7 +22,7 @@ from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.metered import LAG, PODS_TAKE, STREAM
-from tests.scenarios.routed import GATEWAY, ROUTE, create_gateway, make
+from tests.scenarios.routed import GATEWAY, ROUTE, ROUTES, create_gateway, kind, make, rules_of, with_rules
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 #: The sides: the one that serves first, and the other one.
@@ -61,8 +62,8 @@ def create_route(world: World, parent: Mapping[str, str] = MappingProxyType({"na
     weighed = ((BLUE, 100), (GREEN, 0))
     references = [{"name": SERVICES_OF[name], "port": 80, "weight": weight} for name, weight in weighed]
     hosts = {"hostnames": [*world.hosts]} if world.hosts else {}
-    spec = {"parentRefs": [dict(parent)], **hosts, "rules": [{"backendRefs": references}]}
-    make(world, HTTP_ROUTES, ROUTE, spec=spec)
+    head = {"hosts": ["llama"]} if kind() == VIRTUAL_SERVICES else {"parentRefs": [dict(parent)], **hosts}
+    make(world, kind(), ROUTE, spec=with_rules({"spec": head}, [{"backendRefs": references}])["spec"])
 
 
 def rollout(
@@ -80,7 +81,7 @@ def rollout(
     asked = {
         "service": SERVICES_OF[BLUE],
         "counterpartService": SERVICES_OF[GREEN],
-        "gateway": {"httpRouteName": ROUTE},
+        **ROUTES.provider.words,
     }
     canary = {"capacity": "Pair", "steps": list(steps or STEPS), "trafficRoutings": [asked | (routing or {})]}
     if shift is not None:
@@ -153,7 +154,7 @@ class WeightJudge:
 
         def judged(write: Write) -> None:
             store_write(write)
-            if write.resource == HTTP_ROUTES:
+            if write.resource == kind():
                 self.judge()
 
         self.world.store_write = judged  # type: ignore[method-assign]
@@ -197,7 +198,7 @@ class ScaleJudge:
     def judge(self, write: Patch) -> None:
         count = (write.body.get("spec") or {}).get("replicas")
         asked = (self.world.get(ROLLOUTS, NAME) or {"spec": {}})["spec"].get("replicas")
-        if count == 0 and asked != 0 and self.world.get(HTTP_ROUTES, ROUTE) is not None:
+        if count == 0 and asked != 0 and self.world.get(kind(), ROUTE) is not None:
             found = weights(self.world)
             assert not found.get(write.name), f"{write.name} has requests, and is scaled to 0: {found}"
 
@@ -210,19 +211,16 @@ def apply(world: World, name: str, tag: str, **spec: Any) -> None:
 
 def weights(world: World) -> dict[str, int]:
     """The weight of each side in the route's first rule."""
-    route = world.get(HTTP_ROUTES, ROUTE)
-    assert route is not None
     by_service = {service: name for name, service in SERVICES_OF.items()}
-    return {by_service[ref["name"]]: ref.get("weight", 1) for ref in route["spec"]["rules"][0]["backendRefs"]}
+    return {by_service[ref["name"]]: ref.get("weight", 1) for ref in rules_of(world)[0]["backendRefs"]}
 
 
 def set_weights(world: World, wanted: dict[str, int]) -> None:
     """What a tool does that applies the route of its manifest."""
-    route = world.get(HTTP_ROUTES, ROUTE)
-    assert route is not None
     by_service = {service: name for name, service in SERVICES_OF.items()}
-    refs = [{**ref, "weight": wanted[by_service[ref["name"]]]} for ref in route["spec"]["rules"][0]["backendRefs"]]
-    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**route["spec"]["rules"][0], "backendRefs": refs}]}})
+    first = rules_of(world)[0]
+    refs = [{**ref, "weight": wanted[by_service[ref["name"]]]} for ref in first["backendRefs"]]
+    set_rules(world, {**first, "backendRefs": refs})
 
 
 def share(world: World, name: str) -> float:
@@ -232,19 +230,22 @@ def share(world: World, name: str) -> float:
 
 def rules(world: World) -> list[dict[str, Any]]:
     """The route's rules."""
-    route = world.get(HTTP_ROUTES, ROUTE)
-    assert route is not None
-    return [*route["spec"]["rules"]]
+    return rules_of(world)
 
 
 def set_rules(world: World, *wanted: dict[str, Any]) -> None:
-    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": list(wanted)}})
+    live = world.get(kind(), ROUTE)
+    assert live is not None
+    world.patch(kind(), ROUTE, {"spec": with_rules(live, wanted)["spec"]})
 
 
 def rule_of(path: str, by_service: dict[str, int]) -> dict[str, Any]:
     """A rule for one path, with the weight of each Service."""
     references = [{"name": name, "port": 80, "weight": weight} for name, weight in by_service.items()]
-    return {"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": references}
+    condition = {"path": {"type": "PathPrefix", "value": path}}
+    if kind() == GRPC_ROUTES:
+        condition = {"method": {"type": "Exact", "service": path.strip("/")}}
+    return {"matches": [condition], "backendRefs": references}
 
 
 #: A rule of the route that names one of the two Services only.
@@ -275,7 +276,7 @@ def wipe(world: World) -> None:
 
 def marks(world: World) -> dict[str, dict[str, Any]]:
     """What Rollouts say in the route's annotation, by UID."""
-    route = world.get(HTTP_ROUTES, ROUTE)
+    route = world.get(kind(), ROUTE)
     assert route is not None
     text = (route["metadata"].get("annotations") or {}).get(KEYS.original, "{}")
     return dict(msgspec.json.decode(text))
@@ -284,12 +285,12 @@ def marks(world: World) -> dict[str, dict[str, Any]]:
 def forge_mark(world: World, **fields: Any) -> None:
     """Another client changes what the Rollout has said in the route's annotation."""
     text = msgspec.json.encode({uid: {**said, **fields} for uid, said in marks(world).items()}).decode()
-    world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": {KEYS.original: text}}})
+    world.patch(kind(), ROUTE, {"metadata": {"annotations": {KEYS.original: text}}})
 
 
 def drop_mark(world: World) -> None:
     """Another client removes the route's annotation."""
-    world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": None}})
+    world.patch(kind(), ROUTE, {"metadata": {"annotations": None}})
 
 
 # Moments
@@ -386,7 +387,7 @@ async def metered_pair(
     world.kind = kind
     try:
         await (scaled_pair if scaled else pair_at_rest)(world, *steps, more=more, **sizes)
-        meter = TrafficMeter(world.server, (Client("users", route=ROUTE),), drain=STREAM, lag=LAG)
+        meter = TrafficMeter(world.server, (Client("users", **ROUTES.provider.entry),), drain=STREAM, lag=LAG)
         meter.start()
         yield MeteredPair(world, meter)
         meter.stop()

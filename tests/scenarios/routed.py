@@ -190,6 +190,8 @@ def each_router(*providers: Provider) -> Iterable[pytest.MarkDecorator]:
 #: With rules that have weights, and those of them of which a Gateway says that it has accepted them.
 WEIGHTS = each_router(BY_ROUTE, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
 ACCEPTING = each_router(BY_ROUTE, BY_GRPC)
+#: In which a user may name the backends of two workloads.
+OF_PAIRS = each_router(BY_ROUTE, BY_GRPC, BY_VIRTUAL_SERVICE)
 
 
 def kind() -> Resource:

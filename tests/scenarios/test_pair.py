@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.paired import (
@@ -22,11 +22,11 @@ from tests.scenarios.paired import (
     share,
     weights,
 )
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import OF_PAIRS, ROUTE, kind, rules_of
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 @tells(
@@ -61,7 +61,7 @@ async def test_roles_alternate_and_nothing_is_left(world: World) -> None:
         await approve_to_the_end(world)
         assert world.status["active"] == side
         assert world.names()["batchreleases"] == []
-    assert len((world.get(HTTP_ROUTES, ROUTE) or {})["spec"]["rules"]) == 1
+    assert len(rules_of(world)) == 1
 
 
 async def test_no_request_is_lost_to_the_end() -> None:
@@ -230,7 +230,7 @@ async def test_a_deleted_rollout_leaves_the_requests_where_they_belong(world: Wo
     world.delete(ROLLOUTS, NAME)
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None)
     assert share(world, serving) == 1
-    assert not (world.get(HTTP_ROUTES, ROUTE) or {})["metadata"].get("annotations")
+    assert not (world.get(kind(), ROUTE) or {})["metadata"].get("annotations")
     world.server.create(ROLLOUTS, rollout())
     await world.until(lambda: world.status.get("active") == serving and world.state == "Healthy")
     await world.sleep(600)
@@ -339,10 +339,10 @@ async def test_what_no_held_workload_can_change_is_released(change: str) -> None
 async def test_workloads_of_another_controller_are_released(world: World) -> None:
     create_sides(world)
     # What owns them has to exist, or they would go with it; which kind it is of does not matter.
-    made_by = world.get(HTTP_ROUTES, ROUTE)
+    made_by = world.get(kind(), ROUTE)
     assert made_by is not None
     meta = made_by["metadata"]
-    owner = {"apiVersion": made_by["apiVersion"], "kind": "HTTPRoute", "name": meta["name"], "uid": meta["uid"]}
+    owner = {"apiVersion": made_by["apiVersion"], "kind": made_by["kind"], "name": meta["name"], "uid": meta["uid"]}
     for name in (BLUE, GREEN):
         owned = {"metadata": {"ownerReferences": [owner | {"controller": True}]}}
         world.patch(LEADER_WORKER_SETS, name, owned)

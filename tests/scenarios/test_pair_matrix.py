@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, PODS
+from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets
 from tests.scenarios.matrix_table import Told
@@ -37,7 +37,7 @@ from tests.scenarios.paired import (
 from tests.scenarios.paired_companions import PREFILL, SETS, sets
 from tests.scenarios.paired_companions import roles as roles_of_sets
 from tests.scenarios.paired_scaled import replicas, roles, stalled
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import BY_GRPC, BY_VIRTUAL_SERVICE, rules_of
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
 Record = Callable[[str, object], None]
@@ -154,7 +154,7 @@ class Release:
 
 
 def _rules(world: World) -> list[Any]:
-    return list((world.get(HTTP_ROUTES, ROUTE) or {})["spec"]["rules"])
+    return rules_of(world)
 
 
 # What happens
@@ -415,3 +415,14 @@ async def test_one_of_stateful_sets_does_too(
     kind: Kind, act: Act, moment: Moment, workload: LeaderWorkerSets, record_property: Record
 ) -> None:
     await tell(kind, act, moment, record_property, workload)
+
+
+@pytest.mark.long
+@pytest.mark.looptime
+@pytest.mark.usefixtures("router")
+@pytest.mark.parametrize("router", [BY_GRPC, BY_VIRTUAL_SERVICE], ids=str, indirect=True)
+@pytest.mark.parametrize(("kind", "act", "moment"), [*sample()])
+async def test_one_by_another_kind_of_route_does_too(
+    kind: Kind, act: Act, moment: Moment, record_property: Record
+) -> None:
+    await tell(kind, act, moment, record_property)

@@ -30,7 +30,7 @@ from rollout_lws.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 #: Seconds that one script may take.
-PATIENCE = 25
+PATIENCE = 60
 _WAIT = re.compile(r"\b(duration|drainSeconds|gracePeriodSeconds): \d+")
 
 

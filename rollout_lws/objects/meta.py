@@ -21,6 +21,7 @@ class Struct(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_def
 
 
 class OwnerReference(Struct, frozen=True):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""

@@ -133,6 +133,8 @@ KUEUE_CHECKS = Resource("kueue.x-k8s.io", "v1beta2", "AdmissionCheck", "admissio
 POD_MONITORS = Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 SERVICE_MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
+#: The LeaderWorkerSet project's own, from 0.9 on: each makes LeaderWorkerSets of several roles.
+DISAGGREGATED_SETS = Resource("disaggregatedset.x-k8s.io", "v1", "DisaggregatedSet", "disaggregatedsets")
 
 #: Prefix of LeaderWorkerSet's own labels and annotations.
 LWS_PREFIX = "leaderworkerset.sigs.k8s.io/"

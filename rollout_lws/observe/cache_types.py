@@ -65,6 +65,7 @@ def intern(meta: Meta, labels: Collection[str] | None = None, annotations: Colle
     meta.annotations.pop(LAST_APPLIED, None)
     force_setattr(meta, "annotations", _shared(meta.annotations, annotations))
     for owner in meta.owner_references:
+        force_setattr(owner, "api_version", word(owner.api_version))
         force_setattr(owner, "kind", word(owner.kind))
         force_setattr(owner, "name", word(owner.name))
 

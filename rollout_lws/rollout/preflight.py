@@ -22,6 +22,7 @@ from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
 from rollout_lws.rollout.routing.unmanaged_backends import of_one_workload
+from rollout_lws.targets.owner import PAGE, cannot_be_written, disaggregated_set, instead_of
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.applied import server_side_owner, stated_replicas
@@ -38,10 +39,10 @@ def wrong_kind(d: Draft) -> Refusal | None:
     if target_type(ref.api_version, ref.kind) is not None:
         return None
     known = " or ".join(f"{each.resource.api_version} {each.resource.kind}" for each in TARGETS)
+    way_out = instead_of(ref.api_version, ref.kind) or "correct apiVersion and kind"
     return Refusal(
         Reason.WRONG_WORKLOAD_KIND,
-        f"spec.workloadRef names {ref.api_version} {ref.kind}; only {known} can be released:"
-        " correct apiVersion and kind",
+        f"spec.workloadRef names {ref.api_version} {ref.kind}; only {known} can be released: {way_out}",
         FieldRef("spec.workloadRef"),
     )
 
@@ -82,17 +83,27 @@ def second_rollout(d: Draft) -> Refusal | None:
 
 def owned(d: Draft) -> Refusal | None:
     for each in _written(d):
-        owner = each.workload.metadata.controller
-        if owner is not None:
-            way_out = "set touch: RouteOnly, with which no workload is written," if d.paired else ""
-            way_out = way_out or f"release the {owner.kind} by its own means,"
-            return Refusal(
-                Reason.WORKLOAD_OWNED,
-                f"{each.called} is controlled by {owner.kind} {owner.name}, which would undo a release: {way_out} or"
-                " remove the owner reference",
-                FieldRef("metadata.ownerReferences", d.kind, each.name),
-            )
+        message = cannot_be_written(each.workload, paired=d.paired)
+        if message:
+            return Refusal(Reason.WORKLOAD_OWNED, message, FieldRef("metadata.ownerReferences", d.kind, each.name))
     return None
+
+
+def one_disaggregated_set(d: Draft) -> Refusal | None:
+    """Refuses a pair whose sides are made by one DisaggregatedSet: it takes the groups of one as those of the other one
+    come, or they are two of its roles.
+    """
+    if not d.paired or d.o.stable is None or d.o.canary is None:
+        return None
+    one, other = (disaggregated_set(each.workload) for each in (d.o.stable, d.o.canary))
+    if one is None or other is None or one.uid != other.uid:
+        return None
+    return Refusal(
+        Reason.WORKLOAD_OWNED,
+        f"{d.called} and {d.other_name} are both made by DisaggregatedSet {one.name}, which makes and takes the groups"
+        f" of its versions by itself: give each side a DisaggregatedSet of its own; {PAGE} says how",
+        FieldRef("metadata.ownerReferences", d.kind, d.other_name),
+    )
 
 
 def stands_in(d: Draft) -> Refusal | None:
@@ -140,6 +151,7 @@ _MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (
     long_name,
     second_rollout,
     owned,
+    one_disaggregated_set,
     stands_in,
     copied_from_another_cluster,
     dispatched_to_another_cluster,

@@ -34,7 +34,11 @@ async def test_roles_and_their_bindings_are_kept(kubectl: Kubectl) -> None:
 
 
 async def test_a_kind_without_a_definition_is_refused_in_kubectls_own_words(kubectl: Kubectl) -> None:
-    manifest = {"apiVersion": "disaggregatedset.x-k8s.io/v1", "kind": "DisaggregatedSet", "metadata": {"name": "pd"}}
+    manifest = {
+        "apiVersion": "disaggregatedset.x-k8s.io/v1",
+        "kind": "DisaggregatedSetRoleScaler",
+        "metadata": {"name": "pd"},
+    }
     refusal = await kubectl.run("apply", "-f", "-", stdin=manifest, code=1)
-    assert 'no matches for kind "DisaggregatedSet" in version "disaggregatedset.x-k8s.io/v1"' in refusal
+    assert 'no matches for kind "DisaggregatedSetRoleScaler" in version "disaggregatedset.x-k8s.io/v1"' in refusal
     assert "ensure CRDs are installed first" in refusal

@@ -22,6 +22,7 @@ from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.routing.group_drains import removable
+from rollout_lws.targets.owner import renamed_with_each_version
 from rollout_lws.targets.target import Target, called, takers
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
@@ -83,7 +84,7 @@ def propose_pair(
         routing=routing,
         keepers=tuple(dict.fromkeys(filter(None, (gitops.owner(each) for each in live if each is not None)))),
         ignored=ignored,
-        warnings=tuple(_warnings(sides, capacity)),
+        warnings=(*_warnings(sides, capacity), *_renamed(every)),
         companions=tuple(
             numbered(each, capacity, sides.active, both[0 if sides.active is first else 1])
             for each, both in zip(companions, beside, strict=True)
@@ -292,6 +293,11 @@ def _warnings(sides: _Sides, capacity: CapacityStrategy) -> Iterator[str]:
             f"the Rollout scales {called(each)} to 0 when it is applied, as {active} serves: its groups"
             f" ({each.replicas}) go, and a release of a version there loads them again"
         )
+
+
+def _renamed(every: Sequence[Target]) -> Iterator[str]:
+    """That the proposal names one version of its workloads, told once."""
+    yield from list(filter(None, map(renamed_with_each_version, every)))[:1]
 
 
 def _name(live: Object) -> str:

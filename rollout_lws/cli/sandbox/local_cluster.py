@@ -18,7 +18,7 @@ from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
-from rollout_lws.sandbox.definitions import lws_crd
+from rollout_lws.sandbox.definitions import disaggregated_set_crd, lws_crd
 from rollout_lws.sandbox.http import Server
 from rollout_lws.sandbox.model_servers import ModelServers
 from rollout_lws.sandbox.patching import patches
@@ -92,7 +92,7 @@ async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIt
         # celpy is otherwise imported with the first rule, in the middle of a client's request.
         raise ModuleNotFoundError(name="celpy")
     server = ApiServer(time.time)
-    for definition in (lws_crd.manifest(), *crd.render(api_group)):
+    for definition in (lws_crd.manifest(), disaggregated_set_crd.manifest(), *crd.render(api_group)):
         server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
     cluster, http = Cluster(server, options), Server(server)
     try:

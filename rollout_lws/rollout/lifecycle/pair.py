@@ -40,6 +40,7 @@ from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle
+from rollout_lws.targets.owner import renamed_with_each_version
 from rollout_lws.traffic.routers import pair_routers
 from rollout_lws.workload.revisions import observed, target_revision
 
@@ -157,10 +158,11 @@ def without_active(d: Draft) -> Draft:
     why = f"no group of {d.other_name} is ready"
     if d.scales_sides and d.o.canary is not None:
         why = f"the version of {d.other_name} was not released before"
+    way_out = renamed_with_each_version(d.o.canary.workload) if d.o.canary is not None else ""
+    way_out = way_out or "create it, or delete this Rollout"
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
-        f"{d.kind} {d.name} does not exist in namespace {d.o.rollout.metadata.namespace}, and {why}: create it, or"
-        " delete this Rollout",
+        f"{d.kind} {d.name} does not exist in namespace {d.o.rollout.metadata.namespace}, and {why}: {way_out}",
         field=FieldRef("", d.kind, d.name),
     )
 
@@ -210,9 +212,10 @@ def _both_have_groups(d: Draft) -> Draft:
 def _counterpart_missing(d: Draft) -> Draft:
     d, lacks = d.set(start_requested=None), missing_from_inactive(d)
     named = " and ".join(lacks)
+    way_out = renamed_with_each_version(d.stable.workload) or f"create {named} to release a version on it"
     return d.stalled(
         Reason.COUNTERPART_MISSING,
-        f"{d.kind} {named} does not exist; {d.name} has all requests: create {named} to release a version on it",
+        f"{d.kind} {named} does not exist; {d.name} has all requests: {way_out}",
         field=FieldRef("", d.kind, lacks[0]),
     )
 
@@ -223,10 +226,12 @@ def companion_missing(d: Draft, lacks: tuple[str, ...]) -> Draft:
     going = any(each.stable is not None for each in d.o.companions if each.name in lacks)
     what = "is being deleted" if going else "does not exist"
     d = d if d.status.phase == Phase.PROGRESSING else d.set(phase=Phase.INITIAL)
+    way_out = renamed_with_each_version(d.stable.workload)
+    way_out = way_out or f"create {named}, or take it out of spec.companions of a Rollout that is disabled"
     return d.stalled(
         Reason.COMPANION_MISSING,
         f"{d.kind} {named} {what} in namespace {d.o.rollout.metadata.namespace}, and goes with {d.name}, which has the"
-        f" requests: create {named}, or take it out of spec.companions of a Rollout that is disabled",
+        f" requests: {way_out}",
         field=FieldRef("spec.companions", d.kind, lacks[0]),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rollout_lws.objects.resources import NODES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
+from rollout_lws.sandbox.behaviours.disaggregated_sets import DisaggregatedSets
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
 from rollout_lws.sandbox.behaviours.jobs import Jobs
@@ -38,7 +39,8 @@ class Options:
 
 
 class Cluster:
-    """A Kubernetes cluster with LeaderWorkerSet v0.10 on ``server``, which must already have the CRDs.
+    """A Kubernetes cluster with LeaderWorkerSet v0.10 on ``server``, which must already have the CRDs. Without that of
+    DisaggregatedSets there are none.
 
     ``start`` needs a running event loop; ``stop`` ends all activity and raises the errors of the behaviours, if any.
     """
@@ -56,6 +58,7 @@ class Cluster:
                 Jobs(),
                 LeaderWorkerSets(),
                 GroupPods(),
+                DisaggregatedSets(),
                 EndpointSlices(),
                 Gateways(self.options.gateway_lag),
                 VolumeBinder(),

@@ -12,10 +12,12 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from tests.cli.doctor.looking import assert_whole, broken, links, told
 from tests.cli.doctor.test_doctor_pods import assert_names
+from tests.scenarios import disaggregated as ds
 from tests.scenarios.failures import apply
 from tests.scenarios.insisting import Insisting
 from tests.scenarios.one_workload import PLAIN, SURGE
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
+from tests.scenarios.test_disaggregated_sets import ALONE, DECODE
 from tests.scenarios.test_kueue_surge import queued
 from tests.scenarios.test_refusals import OWNED, SECOND, WRONG_KIND, managed, own, without_rules
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
@@ -128,6 +130,13 @@ async def silent_canary(world: World) -> None:
     await world.sleep(70)
 
 
+async def of_a_disaggregated_set(world: World) -> None:
+    ds.create(world)
+    await world.until(lambda: ds.is_whole(world, NAME))
+    world.create_rollout(*STEPS, workload=DECODE)
+    world.start_controller()
+
+
 async def no_leader_set(world: World) -> None:
     await at_rest(world)
     world.cluster.runner.stop()
@@ -177,6 +186,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (no_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
     (deleted_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
     (owned, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", OWNED),
+    (of_a_disaggregated_set, Name.WORKLOAD, f"LeaderWorkerSet/{DECODE}", ALONE),
     (fought_hold, Name.HOLD, f"LeaderWorkerSet/{NAME}", "resets the partition of LeaderWorkerSet"),
     (no_history, Name.HISTORY, f"Rollout/{NAME}", "is not stored: its ControllerRevision is gone"),
     (

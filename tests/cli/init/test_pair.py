@@ -211,6 +211,41 @@ def test_workloads_of_another_controller_are_not_written(given: tuple[str, str])
     assert yaml.safe_load(result.stdout) == yaml.safe_load(ROUTE_ONLY)
 
 
+_OWNER = (
+    "  ownerReferences: [{{apiVersion: disaggregatedset.x-k8s.io/v1, kind: DisaggregatedSet, name: {0}, uid: {0},"
+    " controller: true}}]\nspec"
+)
+BY_TWO_SETS = (
+    edited(LWS, "  name: chat\nspec", "  name: chat\n" + _OWNER.format("blue")),
+    edited(GREEN, "  name: chat-green\nspec", "  name: chat-green\n" + _OWNER.format("green")),
+    *GIVEN[2:],
+)
+
+
+def test_workloads_of_two_disaggregated_sets_are_not_written_and_their_next_names_are_told() -> None:
+    result = run(given=BY_TWO_SETS)
+    assert result.stderr == (
+        "warning: DisaggregatedSet blue gives its LeaderWorkerSets another name for each version: disable the Rollout"
+        " before a version is applied, and name those of that version then; docs/disaggregated-sets.md says how\n"
+    )
+    assert yaml.safe_load(result.stdout) == yaml.safe_load(ROUTE_ONLY)
+
+
+def test_workloads_of_one_disaggregated_set_are_no_two_sides() -> None:
+    both = (edited(BY_TWO_SETS[0], "name: blue, uid: blue", "name: green, uid: green"), *BY_TWO_SETS[1:])
+    told = "chat and chat-green are both made by DisaggregatedSet green"
+    assert told in run(given=both).stderr
+
+
+def test_one_workload_of_a_disaggregated_set_is_told_what_to_do() -> None:
+    result = CliRunner().invoke(program, ("init", "chat", "-f", "-"), input=joined(*BY_TWO_SETS))
+    told = (
+        "as things are the controller would refuse a release: LeaderWorkerSet chat is made by DisaggregatedSet blue,"
+        " which rolls all its roles together and would undo a release: run two DisaggregatedSets"
+    )
+    assert told in result.stderr
+
+
 def test_what_releases_write_is_asked_for_of_pairs_alone() -> None:
     result = CliRunner().invoke(program, ("init", "chat", "--touch", "RouteOnly", "-f", "-"), input=joined(*GIVEN))
     assert result.exit_code == 2

@@ -335,6 +335,16 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "is controlled by KServe d",
     ),
+    "an LWS of a DisaggregatedSet": (
+        "LWS205",
+        lws(
+            "  name: chat\nspec",
+            "  name: chat\n  »ownerReferences: [{apiVersion: disaggregatedset.x-k8s.io/v1, kind: DisaggregatedSet,"
+            " name: d, controller: true}]\nspec",
+        ),
+        "is made by DisaggregatedSet d, which rolls all its roles together and would undo a release: run two"
+        " DisaggregatedSets",
+    ),
     "groups without numbers": (
         "LWS206",
         lws("  replicas: 4", "  replicas: 4\n  »groupIdentity: Hash"),

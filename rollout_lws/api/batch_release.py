@@ -44,7 +44,7 @@ class BatchReleaseSpec(Model):
     always: ClassVar[frozenset[str]] = frozenset({"workloadRef", "releasePlan"})
 
     workload_ref: WorkloadRef
-    """The LeaderWorkerSet."""
+    """The workload."""
     release_plan: ReleasePlan = ReleasePlan()
     """What is wanted."""
 

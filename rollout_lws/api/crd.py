@@ -80,7 +80,7 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     spec, status = structural(RolloutSpec), structural(RolloutStatus)
     _rule(spec["properties"]["workloadRef"], _WORKLOAD, f"only {_RELEASED} can be released")
     _rule(spec, _SAME_KIND, "counterpartRef must name another workload of the kind of workloadRef")
-    _rule(spec, _PAIR_REPLICAS, "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself")
+    _rule(spec, _PAIR_REPLICAS, "with touch RouteOnly no workload is scaled: scale the workload itself")
     _rule(spec, _PAIR, "capacity Pair and counterpartRef go together: set both or neither")
     _rule(spec, _SHIFTS, "shift is for capacity Shift, and for a pair whose workloads the release scales (no touch)")
     _rule(spec, _COMPANIONS, "companions are of a pair: name its second workload in counterpartRef")

@@ -32,7 +32,7 @@ class WorkloadRef(Model):
     kind: Name
     """LeaderWorkerSet or StatefulSet."""
     name: Name
-    """Name of the LeaderWorkerSet. Frozen while that is in care; a disabled Rollout may name another."""
+    """Name of the workload. Frozen while that is in care; a disabled Rollout may name another."""
 
 
 class CounterpartRef(Model):
@@ -452,7 +452,7 @@ class RolloutSpec(Model):
     unless touch is RouteOnly.
     """
     disabled: bool | None = None
-    """Leave the LeaderWorkerSet alone; false by default."""
+    """Leave the workload alone; false by default."""
     strategy: Strategy
     """How a new version is released."""
 

@@ -319,9 +319,9 @@ class HoldConflict(Model):
     put_back_at: MicroTime | None = None
     """When the hold was put back; absent while it is left as it is."""
     template_hash: str | None = None
-    """Version that the LeaderWorkerSet asked for then."""
+    """Version that the workload asked for then."""
     workload: str | None = None
-    """Name of the companion; absent of the LeaderWorkerSet itself."""
+    """Name of the companion; absent of the workload itself."""
 
 
 class WriteConflict(Model):
@@ -383,7 +383,7 @@ class TrafficRecord(Model):
     unanswered: MicroTime | None = None
     """When a version lost its requests last because the endpoint picker of its pool did not answer."""
     unmanaged_backends: tuple[str, ...] = ()
-    """Services, pools, budgets and LeaderWorkerSets besides that requests of the release meet; events told of them."""
+    """Services, pools, budgets and workloads besides that requests of the release meet; events told of them."""
 
 
 class AutoscalersRecord(Model):
@@ -468,7 +468,7 @@ class GroupCounts(Model):
     """Groups of both versions."""
 
     stable: GroupCount | None = None
-    """Of the stable version; absent while the LeaderWorkerSet does not exist."""
+    """Of the stable version; absent while the workload does not exist."""
     new: GroupCount | None = None
     """Of the version being released; absent while no release is on."""
 
@@ -643,7 +643,7 @@ class RolloutStatus(Model):
     hold_conflicts: tuple[HoldConflict, ...] = ()
     """Foreign resets of the hold, newest last."""
     hold_released_at: MicroTime | None = None
-    """Since when the annotation lets the LeaderWorkerSet roll by itself; absent once it is held again."""
+    """Since when the annotation lets the workload roll by itself; absent once it is held again."""
     flaps: Tally | None = None
     """How often the new side stopped serving while it had weight."""
     traffic: TrafficRecord | None = None
@@ -676,7 +676,7 @@ class RolloutStatus(Model):
 
 
 class Rollout(Model):
-    """Progressive delivery of one LeaderWorkerSet."""
+    """Progressive delivery of one LeaderWorkerSet or StatefulSet."""
 
     metadata: Metadata = Metadata()
     """Standard metadata."""

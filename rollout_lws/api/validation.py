@@ -130,7 +130,7 @@ def _capacity(canary: CanaryStrategy, at: str) -> Iterator[Problem]:
     elif not canary.made_by.makes_workload and canary.patch_pod_template_metadata is not None:
         yield Problem(
             f"{at}.patchPodTemplateMetadata",
-            f"it is for the leaders of a second LeaderWorkerSet, and capacity {canary.made_by} makes none: remove it,"
+            f"it is for the pods of a second workload, and capacity {canary.made_by} makes none: remove it,"
             " or use capacity ExtraWorkload",
         )
 

@@ -74,6 +74,17 @@ class _Moment:
         return (self.new if self.share > 0 else 0) + (self.stable if self.share < 1 else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _BatchBack:
+    """So many ``groups`` that are rolled back together, after the seconds ``waited`` for routers and for requests that
+    run on them; ``asked``: they get requests until they go.
+    """
+
+    groups: int
+    waited: float
+    asked: bool
+
+
 def _alone(replicas: int) -> _Moment:
     """Only the LWS's regular groups serve, as before and after a release."""
     return _Moment(0, replicas, Fraction(0), replicas)
@@ -189,32 +200,45 @@ class _Course:
             return self._even(new, stable)
         return self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas))
 
-    def _batches_back(self, groups: int, share: Fraction) -> Iterator[tuple[int, float, bool]]:
-        """Batches in which so many updated groups are rolled back: groups, the seconds that routers and running
-        requests take before, and whether the groups are emptied then. One batch after the other, until the others can
-        carry all requests; then the new version has none, and the rest goes together.
+    def _batches_back(self, groups: int, share: Fraction) -> Iterator[_BatchBack]:
+        """Batches in which so many updated groups are rolled back. One after the other, and the weight follows the
+        groups that stay, until the others can carry all requests; then the new version has none, its requests drain,
+        and the rest goes together.
         """
-        stable, withdrawn = self.replicas - groups, False
+        stable, shared = self.replicas - groups, self.routing is not None and share > 0
+        weight, quiet = int(share * 100), 0.0
         while groups:
-            waited = 0.0
-            if self.routing and share and not withdrawn:
-                withdrawn = stable * MOST >= self.replicas
-                waited = self.routing.grace_period_seconds + (self.routing.drain_seconds if withdrawn else 0)
-            emptied = withdrawn and not self.given.unlisted
-            batch = groups if emptied else min(self._batch_size, groups)
-            yield batch, waited, emptied
-            groups, stable = groups - batch, stable + batch
+            batch, waited = min(self._batch_size, groups), 0.0
+            carries = self.routing is not None and stable * MOST >= self.replicas
+            if self.routing and shared:
+                settles = self.routing.grace_period_seconds + (self.routing.drain_seconds if carries else 0)
+                wanted = 0 if carries else self._while_going(weight, groups, stable)
+                waited = max(0, settles - quiet) if wanted != weight or not weight else 0
+                weight, quiet = wanted, quiet + waited if not wanted else 0
+            emptied = carries and not self.given.unlisted
+            batch = groups if emptied else batch
+            yield _BatchBack(batch, waited, asked=weight > 0 or self.given.unlisted)
+            groups -= batch
+            if weight:
+                # From when the batch goes down.
+                weight = self._while_going(weight, groups, stable)
+            quiet, stable = quiet + self.given.loading(batch) if not weight else 0, stable + batch
+
+    def _while_going(self, weight: int, new: int, stable: int) -> int:
+        """The new version's weight before its next groups are rolled back, and while they are, with so many ready ones
+        of both versions."""
+        return weight_in_place(weight, new - min(new, self._batch_size), stable, self.replicas)
 
     def _back(self, groups: int, share: Fraction) -> float:
         """Seconds until so many updated groups are rolled back and ready."""
-        return sum(waited + self.given.loading(batch) for batch, waited, _ in self._batches_back(groups, share))
+        return sum(each.waited + self.given.loading(each.groups) for each in self._batches_back(groups, share))
 
     def _back_disrupted(self, new: int, share: Fraction) -> int:
         """Groups of the new version that a rollback deletes while they receive requests."""
         if self.routing and not self.given.unlisted and (not share or not self.strategy.takes_places):
             return 0
         if self.strategy.takes_places:
-            return sum(batch for batch, _, emptied in self._batches_back(new, share) if not emptied)
+            return sum(each.groups for each in self._batches_back(new, share) if each.asked or not self.routing)
         return new if self._reached_past_routes else 0
 
     @property

@@ -193,7 +193,7 @@ def test_a_pair_is_accepted(server: ApiServer, members: dict[str, Any]) -> None:
 
 def test_a_number_of_groups_is_refused_where_no_workload_is_scaled(server: ApiServer) -> None:
     told = refusal(server, rollout(PAIRED, counterpartRef=OTHER, touch="RouteOnly", replicas=4))
-    assert "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself" in told
+    assert "with touch RouteOnly no workload is scaled: scale the workload itself" in told
 
 
 SHIFTS = (

@@ -92,8 +92,7 @@ FOR_PAIRS = "it is for a pair: name the second workload in counterpartRef, or re
 
 WARM_UP = {"name": "warm-up", "when": "BeforeTraffic", "http": {"each": "Group"}}
 NO_SECOND = (
-    "it is for the leaders of a second LeaderWorkerSet, and capacity {} makes none: remove it, or use capacity"
-    " ExtraWorkload"
+    "it is for the pods of a second workload, and capacity {} makes none: remove it, or use capacity ExtraWorkload"
 )
 
 _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {

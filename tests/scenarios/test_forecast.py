@@ -246,6 +246,12 @@ async def test_a_release_takes_what_its_preview_says(case: Case) -> None:
         *(Case(style, QUARTERS, unlisted=True) for style in ("ExtraWorkload", "InPlace", "Surge")),
         *(Case(style, QUARTERS, kind=ORDERED) for style in ("ExtraWorkload", "InPlace")),
         *(Case("InPlace", ((1, "0%"), (2, "0%")), unavailable=3, kind=kind) for kind in (STATEFUL_SET, ORDERED)),
+        # All new groups go together, some stay for a second batch, and the weight follows them or need not.
+        *(Case("InPlace", ((2, "50%"), (3, "50%")), unavailable=unavailable) for unavailable in (1, 2, 3)),
+        Case("InPlace", ((3, "60%"), (4, "70%")), replicas=5, unavailable=3),
+        Case("InPlace", ((3, "60%"), (4, "70%")), replicas=5, unavailable=3, grace=40),
+        Case("InPlace", ((2, "0%"), (3, "0%")), replicas=7),
+        Case("InPlace", ((2, "50%"), (3, "50%")), unavailable=3, unlisted=True),
     ],
     ids=str,
 )

@@ -239,7 +239,7 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "labels for a second LWS that is not made",
         {"capacity": "InPlace", "patchPodTemplateMetadata": {"labels": {"a": "b"}}},
-        "spec.strategy.canary.patchPodTemplateMetadata: it is for the leaders of a second LeaderWorkerSet, and capacity"
+        "spec.strategy.canary.patchPodTemplateMetadata: it is for the pods of a second workload, and capacity"
         " InPlace makes none: remove it, or use capacity ExtraWorkload",
     ),
     (

@@ -101,7 +101,7 @@ _RULED: dict[str, dict[str, Any]] = {
         by_server.canary(capacity="Pair")
     ),
     "counterpartRef must name another workload of the kind of workloadRef": _pair(by_server.REF),
-    "with touch RouteOnly no workload is scaled: scale the LeaderWorkerSet itself": _pair(
+    "with touch RouteOnly no workload is scaled: scale the workload itself": _pair(
         {**by_server.REF, "name": "other"}, touch="RouteOnly", replicas=4
     ),
     "shift is for capacity Shift, and for a pair whose workloads the release scales (no touch)": by_server.rollout(

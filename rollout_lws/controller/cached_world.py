@@ -52,6 +52,9 @@ class CachedWorld:
     def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
         return self.informers.stateful_sets.of(self._place(workload))
 
+    def made_stateful_set(self, name: str) -> StatefulSet | None:
+        return self.informers.stateful_sets.get(self.namespace, name)
+
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
         return self.informers.revisions.of(self._place(workload))
 

@@ -15,6 +15,7 @@ from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
 from rollout_lws.api.resources import Keys
 from rollout_lws.errors import Unreadable
+from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.workloads import ControllerRevision, CoreEvent, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
@@ -107,6 +108,7 @@ def _picture(
         active=paired.active if paired is not None else "",
         swapped=swapped,
         companions=paired.companions if paired is not None else (),
+        made_by=_made_by(world, stored),
         remains=() if stable is None or canary is not None or paired or swapped else _remains(world, stable, left),
         pods_left=left,
         unknown_pods={
@@ -125,6 +127,14 @@ def _picture(
         answers=world.answers(name),
         gate_jobs=gate_jobs(world, rollout, known.refusals),
     )
+
+
+def _made_by(world: World, stored: StoredRollout) -> dict[str, str]:
+    """Of StatefulSets that the Rollout names: the workload of another kind that has made each for its groups."""
+    if stored.kind is None or RELEASED[stored.kind].stateful_sets is not None:
+        return {}
+    found = ((name, world.made_stateful_set(name)) for name in stored.workloads if name)
+    return {name: made.workload for name, made in found if made is not None}
 
 
 def _rivals(world: World, rollout: Rollout) -> Iterable[StoredRollout]:

@@ -93,6 +93,10 @@ class ListedWorld(ABC):
         found = (made for each in selectors for made in self._list(STATEFUL_SETS, each, self.decoders.stateful_set))
         return [each for each in found if each.workload == workload]
 
+    def made_stateful_set(self, name: str) -> StatefulSet | None:
+        found = self._get(STATEFUL_SETS, name, self.decoders.stateful_set)
+        return found if found is not None and found.workload else None
+
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
         selectors = (each.records for each in RELEASED.values())
         found = (made for each in selectors for made in self._list(CONTROLLER_REVISIONS, each, self.decoders.revision))

@@ -39,6 +39,7 @@ from rollout_lws.rollout.roles import swapping
 from rollout_lws.rollout.routing import route, serving, traffic_shift
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.rollout.status import report
+from rollout_lws.targets.owner import made_for_groups
 from rollout_lws.workload.revisions import target_revision
 
 
@@ -188,6 +189,11 @@ def _workload_missing(d: Draft) -> Draft:
         d = d.set(phase=Phase.INITIAL)
     d = route.carry_all(d)
     kept = ", its canary keeps serving" if d.canary_ready else ""
+    maker = d.o.made_by.get(ref.name)
+    if maker is not None:
+        return d.stalled(
+            Reason.WORKLOAD_NOT_FOUND, made_for_groups(ref.name, maker), field=FieldRef("spec.workloadRef.kind")
+        )
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
         f"{d.called} does not exist in namespace {d.o.rollout.metadata.namespace}{kept}: create it, or"

@@ -126,17 +126,18 @@ class Observation:
     pair, ``active`` is the name of the active side, ``stable`` that side and ``canary`` the other one, the user's too;
     while it is ``undecided`` they are workloadRef and counterpartRef. While a workload that a release has made serves
     in place of the user's, they are ``swapped``: ``stable`` is the one that serves, and ``canary`` the user's.
-    ``companions`` are further workloads of a pair, on the same sides, by name. ``remains`` are leftovers that block a
-    new canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its name label, and
-    an LWS of that name which is not ours; ``pods_left`` are the pods among them, or, swapped, those of the user's LWS
-    that is gone. ``unknown_pods`` has an entry for the stable LWS, and for the canary's name, while not all its pods
-    are known: why they cannot be listed, "" before the first list has arrived. ``history`` are the ControllerRevisions
-    that this Rollout keeps. ``refused`` is the write that stopped the last decision, None if there was none. ``marked``
-    are the objects with annotations of releases. ``routing`` are the objects that split traffic, None for a Rollout
-    that names none and has recorded none. ``autoscalers`` are known while they are watched. ``services`` are all
-    Services of the namespace by name, while a release without traffic routing is in progress, and for swaps without
-    one. ``answers`` are the measurements that the last decision wanted, as far as they have come. ``gate_jobs`` are the
-    Jobs of gates, while some are watched.
+    ``companions`` are further workloads of a pair, on the same sides, by name. ``made_by`` tells of StatefulSets that
+    the Rollout names which LWS has made them for its groups, so that they are no workloads of their own. ``remains``
+    are leftovers that block a new canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's
+    name or its name label, and an LWS of that name which is not ours; ``pods_left`` are the pods among them, or,
+    swapped, those of the user's LWS that is gone. ``unknown_pods`` has an entry for the stable LWS, and for the
+    canary's name, while not all its pods are known: why they cannot be listed, "" before the first list has arrived.
+    ``history`` are the ControllerRevisions that this Rollout keeps. ``refused`` is the write that stopped the last
+    decision, None if there was none. ``marked`` are the objects with annotations of releases. ``routing`` are the
+    objects that split traffic, None for a Rollout that names none and has recorded none. ``autoscalers`` are known
+    while they are watched. ``services`` are all Services of the namespace by name, while a release without traffic
+    routing is in progress, and for swaps without one. ``answers`` are the measurements that the last decision wanted,
+    as far as they have come. ``gate_jobs`` are the Jobs of gates, while some are watched.
     """
 
     now: datetime
@@ -149,6 +150,7 @@ class Observation:
     active: str = ""
     swapped: bool = False
     companions: tuple[Companion, ...] = ()
+    made_by: Mapping[str, str] = field(default_factory=dict)
     remains: tuple[NamedObject, ...] = ()
     pods_left: tuple[Pod, ...] = ()
     unknown_pods: Mapping[str, str] = field(default_factory=dict)

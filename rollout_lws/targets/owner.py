@@ -8,7 +8,7 @@ deleted. (kubernetes-sigs/lws, pkg/controllers/disaggregatedset; LWS 0.9 has no 
 from __future__ import annotations
 
 from rollout_lws.objects.meta import OwnerReference
-from rollout_lws.objects.resources import DISAGGREGATED_SETS
+from rollout_lws.objects.resources import DISAGGREGATED_SETS, LEADER_WORKER_SETS
 from rollout_lws.targets.target import Target, called
 
 #: Says how two DisaggregatedSets are released.
@@ -34,6 +34,15 @@ def instead_of(api_version: str, kind: str) -> str:
     return (
         "name a LeaderWorkerSet of each of two DisaggregatedSets, as a pair with capacity: Pair and touch: RouteOnly;"
         f" {PAGE} says how"
+    )
+
+
+def made_for_groups(name: str, lws: str) -> str:
+    """What to name instead of a StatefulSet in which a LeaderWorkerSet keeps its groups."""
+    kind = LEADER_WORKER_SETS
+    return (
+        f"StatefulSet {name} was made by {kind.kind} {lws} for its groups, and is no workload of its own: name the"
+        f" {kind.kind} instead (apiVersion: {kind.api_version}, kind: {kind.kind}, name: {lws})"
     )
 
 

@@ -10,9 +10,10 @@ from rollout_lws.objects.resources import PODS, SERVICES, STATEFUL_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios import paired
 from tests.scenarios.count import HOLD, partition
 from tests.scenarios.invariants import always_serving, at_most_down, nothing_unapproved_starts
-from tests.scenarios.kinds import MADE, ON_DELETE, ORDERED, STATEFUL_SET, LeaderWorkerSets, StatefulSets
+from tests.scenarios.kinds import LWS, MADE, ON_DELETE, ORDERED, STATEFUL_SET, LeaderWorkerSets, StatefulSets
 from tests.scenarios.metered import LAG, metered
 from tests.scenarios.routed import BY_ROUTE, FIVE, SERVICE, create_provider, routing, share
 from tests.scenarios.stories import CANARY, assert_clean, at_rest, waiting_for_approval
@@ -299,3 +300,50 @@ async def test_in_order_one_group_is_renewed_at_a_time_however_many_may_be_down(
     await world.until_state("Healthy")
     assert_clean(world, "v2")
     world.close()
+
+
+@pytest.mark.parametrize("named", [NAME, f"{NAME}-0"], ids=["of the leaders", "of a group's workers"])
+async def test_one_that_an_lws_has_made_is_told_with_the_lws_to_name_instead(world: World, named: str) -> None:
+    world.create_workload(replicas=2, size=2)
+    await world.rest()
+    world.create_rollout({"replicas": 1, "pause": {}}, workload=named)
+    ref = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": named}
+    world.patch_rollout({"workloadRef": ref})
+    before = world.server.list(STATEFUL_SETS, NAMESPACE)
+    world.start_controller()
+    await world.rest()
+    told = world.condition("Stalled")
+    assert (told["reason"], told["message"]) == (
+        Reason.WORKLOAD_NOT_FOUND,
+        f"StatefulSet {named} was made by LeaderWorkerSet llama for its groups, and is no workload of its own: name the"
+        " LeaderWorkerSet instead (apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: llama)",
+    )
+    assert world.server.list(STATEFUL_SETS, NAMESPACE) == before
+    world.delete(world.ROLLOUT, NAME)
+    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "it leaves")
+    assert world.server.list(STATEFUL_SETS, NAMESPACE) == before
+
+
+async def test_one_that_does_not_exist_is_to_be_created(world: World) -> None:
+    using(world, STATEFUL_SET).create_rollout({"replicas": 1, "pause": {}})
+    world.start_controller()
+    await world.rest()
+    told = "StatefulSet llama does not exist in namespace default: create it, or delete this Rollout"
+    assert world.condition("Stalled")["message"] == told
+
+
+@pytest.mark.parametrize("side", ["workloadRef", "counterpartRef"])
+async def test_one_that_an_lws_has_made_is_no_side_of_a_pair(world: World, side: str) -> None:
+    paired.create_sides(using(world, STATEFUL_SET))
+    await paired.all_ready(world, paired.BLUE, paired.GREEN)
+    world.kind = LWS
+    world.create_workload(name="of-lws", replicas=2, size=2, tag="v1")
+    await world.sleep(30)
+    body = paired.rollout(kind=STATEFUL_SET)
+    body["spec"][side]["name"] = "of-lws"
+    world.server.create(world.ROLLOUT, body)
+    world.start_controller()
+    await world.rest()
+    assert (
+        "StatefulSet of-lws was made by LeaderWorkerSet of-lws for its groups" in world.condition("Stalled")["message"]
+    )

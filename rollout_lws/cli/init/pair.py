@@ -124,7 +124,7 @@ class _Sides:
 def _workload(found: Snapshot, kind: type[Target], name: str) -> Target:
     lws = found.workload(kind.resource, name)
     if lws is None:
-        raise UsageError(missing(kind, name))
+        raise UsageError(missing(found, kind, name))
     not_released(found, lws)
     return lws
 

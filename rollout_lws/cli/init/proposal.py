@@ -18,9 +18,10 @@ from rollout_lws.cli.init.kinds import SHORT
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.cli.init.steps import Proposed
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES, STATEFUL_SETS
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.autoscaling.hpa_bounds import MAXIMUM, MINIMUM, scaled_workload
+from rollout_lws.targets.owner import made_for_groups
 from rollout_lws.targets.target import ROLLING_UPDATE, Target, called, takers
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.registry import SPECS, either
@@ -75,7 +76,7 @@ def propose(found: Snapshot, kind: type[Target], workload: str, capacity: Capaci
     """The proposal; UsageError, with what to do, when no Rollout is possible."""
     lws = found.workload(kind.resource, workload)
     if lws is None:
-        raise UsageError(missing(kind, workload))
+        raise UsageError(missing(found, kind, workload))
     _refuse(found, lws, capacity)
     routing = routes.find(found, lws)
     if capacity.shifts and not routing.routes:
@@ -104,8 +105,11 @@ def propose(found: Snapshot, kind: type[Target], workload: str, capacity: Capaci
     )
 
 
-def missing(kind: type[Target], name: str) -> str:
+def missing(found: Snapshot, kind: type[Target], name: str) -> str:
     """That there is no such workload, and what to do."""
+    made = found.made_stateful_set(name) if kind.resource == STATEFUL_SETS else None
+    if made is not None:
+        return made_for_groups(name, made.workload)
     return f"there is no {kind.resource.kind} {name!r}: see `kubectl get {kind.resource.plural}`"
 
 

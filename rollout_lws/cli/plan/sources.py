@@ -14,6 +14,7 @@ from rollout_lws.api.resources import VERSION, Keys, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.lint.manifests import NAMED_ONLY, workloads_of
+from rollout_lws.cli.plan import immutable
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.overlay import overlaid, states_partition
 from rollout_lws.cli.plan.planning import make
@@ -166,6 +167,8 @@ def _plan(
     ]
     services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
     plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services, rate)
+    frozen = immutable.refusals(sources.found, sources.given, sources.namespace, workloads)
+    plan = replace(plan, refusals=(*frozen, *plan.refusals))
     return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))
 
 

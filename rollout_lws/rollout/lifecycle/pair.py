@@ -40,7 +40,7 @@ from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle
-from rollout_lws.targets.owner import renamed_with_each_version
+from rollout_lws.targets.owner import made_for_groups, renamed_with_each_version
 from rollout_lws.traffic.routers import pair_routers
 from rollout_lws.workload.revisions import observed, target_revision
 
@@ -158,6 +158,11 @@ def without_active(d: Draft) -> Draft:
     why = f"no group of {d.other_name} is ready"
     if d.scales_sides and d.o.canary is not None:
         why = f"the version of {d.other_name} was not released before"
+    maker = d.o.made_by.get(d.name)
+    if maker is not None:
+        return d.stalled(
+            Reason.WORKLOAD_NOT_FOUND, made_for_groups(d.name, maker), field=FieldRef("spec.workloadRef.kind")
+        )
     way_out = renamed_with_each_version(d.o.canary.workload) if d.o.canary is not None else ""
     way_out = way_out or "create it, or delete this Rollout"
     return d.stalled(
@@ -213,6 +218,10 @@ def _counterpart_missing(d: Draft) -> Draft:
     d, lacks = d.set(start_requested=None), missing_from_inactive(d)
     named = " and ".join(lacks)
     way_out = renamed_with_each_version(d.stable.workload) or f"create {named} to release a version on it"
+    maker = d.o.made_by.get(lacks[0])
+    if maker is not None:
+        told = made_for_groups(lacks[0], maker)
+        return d.stalled(Reason.COUNTERPART_MISSING, told, field=FieldRef("spec.counterpartRef.kind"))
     return d.stalled(
         Reason.COUNTERPART_MISSING,
         f"{d.kind} {named} does not exist; {d.name} has all requests: {way_out}",

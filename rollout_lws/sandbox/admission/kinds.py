@@ -23,7 +23,8 @@ from rollout_lws.sandbox.wire import api_errors
 
 Object = dict[str, Any]
 
-_STATEFUL_SET_MUTABLE = (
+#: Members of a StatefulSet's spec that an update may change.
+STATEFUL_SET_MUTABLE = (
     *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
     *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
 )
@@ -127,11 +128,11 @@ def _bounds(autoscaler: Mapping[str, Any]) -> list[str]:
 def _immutable(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
     new_spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
     if served.resource == STATEFUL_SETS:
-        if _without(new_spec, _STATEFUL_SET_MUTABLE) != _without(old_spec, _STATEFUL_SET_MUTABLE):
-            allowed = ", ".join(f"'{field}'" for field in _STATEFUL_SET_MUTABLE[:-1])
+        if _without(new_spec, STATEFUL_SET_MUTABLE) != _without(old_spec, STATEFUL_SET_MUTABLE):
+            allowed = ", ".join(f"'{field}'" for field in STATEFUL_SET_MUTABLE[:-1])
             return [
                 f"spec: Forbidden: updates to statefulset spec for fields other than {allowed} and "
-                f"'{_STATEFUL_SET_MUTABLE[-1]}' are forbidden"
+                f"'{STATEFUL_SET_MUTABLE[-1]}' are forbidden"
             ]
     elif served.resource == PODS and _pod_core(new_spec, old_spec) != _pod_core(old_spec, old_spec):
         return [

@@ -69,7 +69,10 @@ def test_the_stateful_sets_of_leader_worker_sets_are_no_workloads() -> None:
     made = {"metadata": {"name": "chat", "labels": {LWS_NAME: "chat"}}}
     assert kind_of(Snapshot(KEYS, {STATEFUL_SETS: [made]}), "chat") is LeaderWorkerSet
     assert kind_of(Snapshot(KEYS, {STATEFUL_SETS: [{"metadata": {"name": "chat"}}]}), "chat") is StatefulSetTarget
-    with pytest.raises(UsageError, match="there is no StatefulSet 'chat': see `kubectl get statefulsets`"):
+    with pytest.raises(
+        UsageError,
+        match="StatefulSet chat was made by LeaderWorkerSet chat for its groups",
+    ):
         propose(Snapshot(KEYS, {STATEFUL_SETS: [made]}), StatefulSetTarget, "chat", STRATEGIES["canary"])
     assert named("leaderworkersets.leaderworkerset.x-k8s.io/a") == (LeaderWorkerSet, "a")
     assert LeaderWorkerSet.resource == LEADER_WORKER_SETS

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import copy
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import yaml
 
+from rollout_lws.api import rollouts
+from rollout_lws.cli.plan import immutable
 from rollout_lws.cli.plan.merging import merged
 from rollout_lws.cli.plan.overlay import overlaid
-from rollout_lws.objects.resources import STATEFUL_SETS
+from rollout_lws.cli.plan.sources import Sources, plans
+from rollout_lws.objects.resources import SERVICES, STATEFUL_SETS
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.sandbox.admission import defaults
 from rollout_lws.targets.stateful_set import StatefulSetTarget
+from rollout_lws.workload.applied import LAST_APPLIED
 from rollout_lws.workload.hold import HOLD
 from tests.cli.lint.manifests import LWS, ROUTE, edited, joined
 from tests.cli.lint.stateful import (
@@ -177,6 +182,98 @@ def test_what_a_server_has_filled_in_is_no_change() -> None:
     made = applied(yaml.safe_load(STATEFUL_SET), live())
     assert made.version == target(live()).version
     assert made.strategy.partition == HOLD
+
+
+_CLAIMS = """\
+  volumeClaimTemplates:
+    - metadata: {name: cache}
+      spec:
+        accessModes: [ReadWriteOnce]
+        resources: {requests: {storage: 1024Gi}}
+"""
+WITH_CLAIMS = STATEFUL_SET + _CLAIMS
+_STORED = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "cache", "creationTimestamp": None},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Ti"}},
+        "volumeMode": "Filesystem",
+    },
+    "status": {"phase": "Pending"},
+}
+
+
+def refused(manifest: str, over: Object) -> list[str]:
+    found = Snapshot(KEYS, {STATEFUL_SETS: [over]})
+    return [*immutable.refusals(found, [yaml.safe_load(manifest)], "default", ["chat"])]
+
+
+@pytest.mark.parametrize(
+    ("changes", "member"),
+    [
+        (("serviceName: chat-pods", "serviceName: other"), "serviceName"),
+        (("  podManagementPolicy: Parallel\n", "  podManagementPolicy: OrderedReady\n"), "podManagementPolicy"),
+        (("    matchLabels:\n      app: chat\n", "    matchLabels:\n      app: talk\n"), "selector"),
+        (("storage: 1024Gi", "storage: 2Ti"), "volumeClaimTemplates"),
+        ((_CLAIMS, "  volumeClaimTemplates: []\n"), "volumeClaimTemplates"),
+        (("serviceName: chat-pods", "serviceName: other", "1024Gi", "2Ti"), "serviceName and volumeClaimTemplates"),
+    ],
+)
+def test_what_cannot_change_is_refused_as_the_server_would(changes: tuple[str, ...], member: str) -> None:
+    (told,) = refused(edited(WITH_CLAIMS, *changes), live(volumeClaimTemplates=[_STORED]))
+    assert told == (
+        f"the API server would refuse the manifest of StatefulSet chat, which changes {member}: of one that exists they"
+        " stay as they are; restore them, or give the version a StatefulSet of another name"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        ("server:v1", "server:v2"),
+        ("  replicas: 4\n", "  replicas: 6\n  minReadySeconds: 5\n  revisionHistoryLimit: 3\n  ordinals: {start: 2}\n"),
+        ("storage: 1024Gi", "storage: 1Ti"),
+        ("  podManagementPolicy: Parallel\n", ""),
+        (_CLAIMS, ""),
+    ],
+)
+def test_what_can_change_or_does_not_is_not_refused(changes: tuple[str, ...]) -> None:
+    manifest = edited(WITH_CLAIMS, *changes) if changes else WITH_CLAIMS
+    assert refused(manifest, live(volumeClaimTemplates=[_STORED])) == []
+
+
+def test_a_line_that_is_removed_from_a_manifest_of_kubectl_changes_it() -> None:
+    copied = {"annotations": {LAST_APPLIED: json.dumps(yaml.safe_load(WITH_CLAIMS))}}
+    over = live(volumeClaimTemplates=[_STORED])
+    over["metadata"] |= copied
+    without = edited(WITH_CLAIMS, "  podManagementPolicy: Parallel\n", "", _CLAIMS, "")
+    (told,) = refused(without, over)
+    assert "which changes podManagementPolicy and volumeClaimTemplates" in told
+    assert refused(edited(WITH_CLAIMS, "  replicas: 4\n", ""), over) == []
+
+
+def test_another_stateful_set_and_one_that_is_not_there_may_have_any() -> None:
+    changed = edited(STATEFUL_SET, "serviceName: chat-pods", "serviceName: other")
+    assert refused(edited(changed, "  name: chat\n", "  name: talk\n"), live()) == []
+    assert refused(edited(changed, "  name: chat\n", "  name: chat\n  namespace: elsewhere\n"), live()) == []
+    found = Snapshot(KEYS, {STATEFUL_SETS: []})
+    assert [*immutable.refusals(found, [yaml.safe_load(changed)], "default", ["chat"])] == []
+
+
+def test_the_plan_of_such_a_release_is_a_refusal() -> None:
+    objects = [yaml.safe_load(each) for each in (PLAIN_STS_ROLLOUT, STS_SERVICE)]
+    rollout, service = ({**each, "metadata": {**each["metadata"], "uid": "r"}} for each in objects)
+    found = Snapshot(KEYS, {STATEFUL_SETS: [live()], SERVICES: [service], rollouts(): [rollout]})
+    changed = yaml.safe_load(
+        edited(STATEFUL_SET, "serviceName: chat-pods", "serviceName: other", "server:v1", "server:v2")
+    )
+    (plan,) = plans(Sources(found, (changed,), "default", asked=True), "chat", datetime.now(UTC), 60)
+    assert plan.refusals[0].startswith("the API server would refuse the manifest of StatefulSet chat, which changes")
+    (plan,) = plans(Sources(found, (), "default", asked=True), "chat", datetime.now(UTC), 60)
+    assert not any("API server" in each for each in plan.refusals)
 
 
 def test_the_hold_and_what_is_not_stated_stay() -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import INGRESSES, SERVICES
 from tests.docs.pages import ROOT
+from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets
 from tests.scenarios.kruise_plugin import KruisePlugin, Refused
-from tests.scenarios.routed import routed_at_rest, share
+from tests.scenarios.routed import make, routed_at_rest, share
 from tests.scenarios.stories import CANARY, PROMOTED_STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.styles import STYLES, Style
-from tests.scenarios.world import World
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -23,11 +25,27 @@ GREEN: tuple[dict[str, Any], ...] = (
     {"replicas": "100%", "traffic": "50%", "pause": {}},
     {"replicas": "100%", "traffic": "100%", "pause": {}},
 )
+PORTS = [{"port": 80, "targetPort": 8000}]
 ROUTED: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "pause": {}},
     {"replicas": 2, "traffic": "30%", "pause": {}},
     {"replicas": "100%", "pause": {}},
 )
+
+
+@pytest.fixture(
+    params=[LWS, STATEFUL_SET, pytest.param(ORDERED, marks=pytest.mark.long)],
+    ids=str,
+    autouse=True,
+)
+def kind(world: World, request: pytest.FixtureRequest) -> LeaderWorkerSets:
+    """The plugin reads and writes the Rollout alone, so each kind is driven in the same way."""
+    world.kind = request.param
+    style = getattr(request.node, "callspec", None)
+    chosen = style.params.get("style") if style is not None else None
+    if world.kind is not LWS and isinstance(chosen, Style) and chosen.spared:
+        pytest.skip("a StatefulSet has no surge groups")
+    return world.kind
 
 
 @pytest.fixture
@@ -274,3 +292,43 @@ async def test_what_describe_reads_without_a_question_is_there_from_the_adoption
         assert {"currentStepIndex", "currentStepState", "stableRevision", "podTemplateHash"} <= sub.keys()
         if world.state == "Healthy":
             await waiting_for_approval(world)
+
+
+# Manifests
+
+
+@pytest.mark.parametrize(
+    ("said", "beside"),
+    [({"enableExtraWorkloadForCanary": False}, False), ({"enableExtraWorkloadForCanary": True}, True), ({}, True)],
+    ids=["in place", "an extra workload", "not said"],
+)
+async def test_a_manifest_as_written_for_kruise_is_released(
+    world: World, plugin: KruisePlugin, kind: LeaderWorkerSets, said: dict[str, bool], beside: bool
+) -> None:
+    """Kruise releases a StatefulSet in place where nothing is said: there the manifest has to say it."""
+    world.create_workload(replicas=4, size=min(2, kind.largest))
+    make(world, SERVICES, "echoserver", spec={"selector": {"app": "llama", **kind.leaders_selected()}, "ports": PORTS})
+    canary = {
+        **said,
+        "steps": [
+            {"traffic": "20%", "replicas": 1, "pause": {}},
+            {"traffic": "50%", "replicas": "50%", "pause": {"duration": 60}},
+            {"traffic": "100%", "replicas": "100%"},
+        ],
+        "trafficRoutings": [{"service": "echoserver", "ingress": {"classType": "nginx", "name": "echoserver"}}],
+    }
+    backend = {"service": {"name": "echoserver", "port": {"number": 80}}}
+    rule = {"host": "echo.example.com", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    make(world, INGRESSES, "echoserver", spec={"ingressClassName": "nginx", "rules": [rule]})
+    ref = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, "name": NAME}
+    body = ROLLOUTS.manifest(NAME, NAMESPACE, spec={"workloadRef": ref, "strategy": {"canary": canary}})
+    world.server.create(ROLLOUTS, body)
+    world.start_controller()
+    await world.until_state("Healthy")
+    await waiting_for_approval(world)
+    assert bool(world.groups(CANARY)) is beside
+    assert [*world.groups().values()].count("v2") == (0 if beside else 1)
+    await plugin.approve()
+    await world.until_state("Healthy", 1200)
+    await world.rest()
+    assert world.groups() == world.all_at("v2") and not world.groups(CANARY)

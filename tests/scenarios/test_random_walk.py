@@ -22,6 +22,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.workload import revisions
 from tests import virtual_time
 from tests.scenarios.judge import CANARY, Judge
+from tests.scenarios.kinds import ON_DELETE, ORDERED, STATEFUL_SET
 from tests.scenarios.measured import MeasuredWorld
 from tests.scenarios.routed import PROVIDERS
 from tests.scenarios.shell import ShellWalk, ShellWorld
@@ -157,6 +158,7 @@ def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
 
 async def core(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
     world = (MeasuredWorld if plan.gated else World)(Options(nodes=3))
+    world.kind = plan.kind
     # So that not one of LWS's records is left that only luck would keep.
     with mock.patch.object(revisions, "SPARE_RECORDS", 0):
         await walk(Walk(world, plan, seen, Judge(world, plan.unavailable, plan.style)), done)
@@ -193,6 +195,21 @@ GATED: Lane = (
 )
 #: The Rollout is scaled, by people and autoscalers, and the LWS past it.
 SCALED_ROLLOUT: Lane = core, (*DRIVING * 5, *SCALING * 3, *DISTURBING, *BACK * 2), plans
+#: StatefulSets: of one pod a group, without surge groups, and with as many down as their API server stores.
+STATEFUL_PLANS = st.builds(
+    replace,
+    plans.filter(lambda plan: not plan.style.spared),
+    kind=st.sampled_from((STATEFUL_SET, ORDERED, ON_DELETE)),
+    size=st.just(1),
+    surge=st.just(0),
+    unavailable=st.just(1),
+    routed=st.booleans(),
+)
+STATEFUL: Lane = *CORE[:2], STATEFUL_PLANS
+STATEFUL_OTHERS: Lane = (
+    *OTHERS[:2],
+    st.builds(replace, STATEFUL_PLANS, routed=st.just(True), provider=st.sampled_from(PROVIDERS)),
+)
 SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2), plans
 
 

@@ -347,3 +347,26 @@ async def test_one_that_an_lws_has_made_is_no_side_of_a_pair(world: World, side:
     assert (
         "StatefulSet of-lws was made by LeaderWorkerSet of-lws for its groups" in world.condition("Stalled")["message"]
     )
+
+
+async def test_a_rolling_update_that_stands_still_behind_a_pod_is_told_with_the_pod_to_delete(world: World) -> None:
+    """Of one that makes its pods in order no newer template replaces a broken pod: its controller waits for it."""
+    using(world, ORDERED).create_workload(replicas=2, size=1)
+    await world.until(lambda: world.groups() == {0: "v1", 1: "v1"})
+    world.set_image("bad")
+    await world.until(lambda: world.groups().get(1) == "bad!")
+    world.set_image("v2")
+    await world.sleep(60)
+    world.create_rollout({"replicas": 1, "pause": {}})
+    world.start_controller()
+    await world.rest()
+    assert world.groups() == {0: "v1", 1: "bad!"}
+    told = world.condition("Reconciling")
+    assert (told["reason"], told["message"]) == (
+        Reason.NATIVE_ROLLOUT,
+        "waiting until StatefulSet llama has finished its own rolling update, which waits for pod llama-1, of an"
+        " earlier version, to be ready: if it never will be, delete pod llama-1, and it comes back at the new one",
+    )
+    world.delete(PODS, "llama-1")
+    await world.until_state("Healthy")
+    assert world.groups() == {0: "v2", 1: "v2"}

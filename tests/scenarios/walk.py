@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import NODES
+from rollout_lws.objects.resources import NODES, PODS
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.sandbox.behaviours.nodes import scheduler
 from rollout_lws.sandbox.store import Event
@@ -138,6 +138,7 @@ class Walk(Others):
             assert world.now.timestamp() < deadline, f"{version} does not come to run:\n{world.describe()}"
             stalled = world.condition("Stalled")
             with self.judge.user():
+                self._delete_in_the_way(version)
                 if world.status.get("paused"):
                     world.request("Resume")
                 elif world.state == "AwaitingApproval" or stalled.get("reason") == "ApprovalTimeout":
@@ -151,6 +152,22 @@ class Walk(Others):
                 elif stalled.get("status") == "True" and stalled["reason"] == "HoldConflict":
                     self.partition(HOLD)
             await self._look_again()
+
+    def _delete_in_the_way(self, version: str) -> None:
+        """The pod that keeps a controller from replacing any, where it makes one after the other: as the Rollout says
+        that has not taken care of it yet.
+        """
+        verdict = self.world.status.get("verdict") or {}
+        if (
+            verdict.get("reason") != "NativeRolloutInProgress"
+            or "if it never will be" not in self.world.status["message"]
+        ):
+            return
+        pods = self.world.kind.pods(self.world.server.store, NAME)
+        stuck = next(index for index, told in self.world.groups().items() if told.endswith("!"))
+        found = next(pod for pod in pods if self.world.kind.index(pod) == stuck)
+        assert self.world.containers.version(found) != version, "it has the version that is waited for"
+        self.world.delete(PODS, found["metadata"]["name"])
 
     def _skip_one(self) -> None:
         """A gate that has come to nothing, of the step or of the release."""

@@ -15,7 +15,6 @@ from rollout_lws.objects.resources import (
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
-    LEADER_WORKER_SETS,
     SERVICES,
     Resource,
 )
@@ -24,6 +23,7 @@ from rollout_lws.sandbox.behaviours.network.gateway_status import REFUSE_ROUTES,
 from rollout_lws.sandbox.patching.patches import merge_patch
 from tests.scenarios import scaled
 from tests.scenarios.judge import CANARY
+from tests.scenarios.kinds import LWS, nested
 from tests.scenarios.routed import GATEWAY, ROUTE, SERVICE, make, routing
 from tests.scenarios.staged import Staged
 from tests.scenarios.walk_plans import template
@@ -93,7 +93,7 @@ class Others(Staged):
         """An autoscaler with these bounds, made where there is none."""
         low, high = bounds
         if self.world.get(HORIZONTAL_POD_AUTOSCALERS, scaled.AUTOSCALER) is None:
-            scaled.create_autoscaler(self.world, low, high)
+            scaled.create_autoscaler(self.world, low, high, of=self.world.kind.resource)
         else:
             scaled.edit(self.world, minReplicas=low, maxReplicas=high)
 
@@ -118,21 +118,22 @@ class Others(Staged):
 
     def strategy(self, said: tuple[int | str, int | str]) -> None:
         surge, unavailable = said
-        update = {"maxSurge": surge, "maxUnavailable": unavailable}
-        self.world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": update}})
+        kind = self.world.kind
+        update = {"maxUnavailable": unavailable} | ({"maxSurge": surge} if kind is LWS else {})
+        self.world.patch_lws(nested(kind.strategy, update))
         self.judge.allow(unavailable)
 
     def scale_canary(self, groups: int) -> None:
         self.world.patch_lws({"replicas": groups}, CANARY)
 
     def edit_canary(self, version: str) -> None:
-        change = {"leaderWorkerTemplate": {"workerTemplate": template(version, self.world.containers)}}
-        self.world.patch_lws(change, CANARY)
+        self.world.patch_lws(self.world.kind.versioned(template(version, self.world.containers)), CANARY)
 
     def unmark_canary(self) -> None:
-        live = self.world.server.get(LEADER_WORKER_SETS, NAMESPACE, CANARY)
+        kind = self.world.kind.resource
+        live = self.world.server.get(kind, NAMESPACE, CANARY)
         ours = {key: None for key in live["metadata"].get("annotations") or {} if KEYS.owns(key)}
-        self.world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"annotations": ours}})
+        self.world.patch(kind, CANARY, {"metadata": {"annotations": ours}})
 
     def set_clock(self, seconds: float) -> None:
         """The clocks of all machines are set forward."""

@@ -8,6 +8,7 @@ from typing import Any
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.model_servers import PREFIX as SERVER
 from tests.scenarios.containers import Containers
+from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.routed import BY_ROUTE, Provider
 from tests.scenarios.styles import CANARY_STYLE, Style
 
@@ -57,6 +58,7 @@ class Plan:
     gated: bool = False
     provider: Provider = BY_ROUTE
     style: Style = CANARY_STYLE
+    kind: LeaderWorkerSets = LWS
     ending: str = "finish"
 
 

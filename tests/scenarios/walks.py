@@ -12,11 +12,23 @@ import traceback
 from collections import Counter
 
 from tests.scenarios.test_pair_walk import COMPANIONS_LANE, PAIR, SCALED, SHIFT
-from tests.scenarios.test_random_walk import CORE, GATED, OTHERS, ROUTED, SCALED_ROLLOUT, SHELL, Lane, wander
+from tests.scenarios.test_random_walk import (
+    CORE,
+    GATED,
+    OTHERS,
+    ROUTED,
+    SCALED_ROLLOUT,
+    SHELL,
+    STATEFUL,
+    STATEFUL_OTHERS,
+    Lane,
+    wander,
+)
 from tests.scenarios.test_swap_walk import EXCHANGE_LANE, SWAP_LANE
 
 LANES: dict[str, Lane] = {"core": CORE, "gated": GATED, "others": OTHERS, "routed": ROUTED}
 LANES |= {"pair": PAIR, "pair-scaled": SCALED, "pair-shift": SHIFT, "scaled": SCALED_ROLLOUT, "shell": SHELL}
+LANES |= {"stateful": STATEFUL, "stateful-others": STATEFUL_OTHERS}
 LANES |= {"pair-companions": COMPANIONS_LANE, "swap": SWAP_LANE, "shift": EXCHANGE_LANE}
 #: Walks that are drawn from one seed: hypothesis varies what it has drawn before, and a fresh start sees other things.
 ROUND = 20

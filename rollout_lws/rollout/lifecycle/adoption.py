@@ -159,7 +159,7 @@ def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple
             f" let the new version roll, or restore the old template; the {d.kind} is adopted once it has one version"
         )
         return d.stalled(Reason.PARTITION_IN_USE, told), None
-    told = f"waiting until {facts.called} has finished its own rolling update"
+    told = f"waiting until {facts.called} has finished its own rolling update{_stands_still(d, facts)}"
     if by_hand:
         old = [each for each in groups(facts) if each.revision != target_revision(facts)]
         rest = (
@@ -167,6 +167,24 @@ def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple
         )
         told = f"waiting until the pods of {facts.called}, whose updateStrategy is OnDelete, have one version: {rest}"
     return d.reconciling(Reason.NATIVE_ROLLOUT, SummaryState.ADOPTING, told), None
+
+
+def _stands_still(d: Draft, facts: Facts) -> str:
+    """What keeps the rolling update of a workload that replaces one pod after the other: a pod of an earlier version
+    that is not ready, before which its controller replaces none, not even itself.
+    """
+    target = target_revision(facts)
+    if not facts.workload.ordered:
+        return ""
+    known = sorted(groups(facts), key=lambda group: group.ordinal)
+    stuck = next((each for each in known if not (each.ready(d.now) or each.terminating)), None)
+    if stuck is None or stuck.revision == target:
+        return ""
+    name = stuck.leader.metadata.name
+    return (
+        f", which waits for pod {name}, of an earlier version, to be ready: if it never will be, delete pod {name}, and"
+        " it comes back at the new one"
+    )
 
 
 def _has_one_version(d: Draft) -> bool:

@@ -26,7 +26,7 @@ from tests.scenarios.kinds import ON_DELETE, ORDERED, STATEFUL_SET
 from tests.scenarios.measured import MeasuredWorld
 from tests.scenarios.routed import PROVIDERS
 from tests.scenarios.shell import ShellWalk, ShellWorld
-from tests.scenarios.styles import STYLES
+from tests.scenarios.styles import STYLES, Style
 from tests.scenarios.walk import Walk, walk
 from tests.scenarios.walk_others import ROUTERS
 from tests.scenarios.walk_plans import PLANS, Act, Plan
@@ -263,6 +263,12 @@ def test_a_walk_whose_rollout_is_scaled_comes_to_a_legal_end() -> None:
     assert seen["told:Completed"] and seen["told:Scaled"], seen
 
 
+@pytest.mark.timeout(300)
+def test_a_walk_of_a_stateful_set_comes_to_a_legal_end() -> None:
+    seen = wander(STATEFUL, 6, 10)
+    assert seen["told:Completed"] and seen["state:Promoting"], seen
+
+
 @pytest.fixture
 def number() -> int:
     """What the longer walks are drawn from. Always the same, so that a red run is somebody's doing and not bad luck;
@@ -273,12 +279,12 @@ def number() -> int:
     return drawn
 
 
-def ramble(lane: Lane, rounds: int, number: int) -> Counter[str]:
+def ramble(lane: Lane, rounds: int, number: int, styles: tuple[Style, ...] = STYLES) -> Counter[str]:
     """Walk in ``rounds`` of twenty: hypothesis varies what it has drawn before, and a fresh start sees other things."""
     seen: Counter[str] = Counter()
     for each in range(rounds):
         seen += wander(lane, 20, 16, number + each)
-    assert {style.name for style in STYLES if not seen[f"style:{style}"]} == set(), seen
+    assert {style.name for style in styles if not seen[f"style:{style}"]} == set(), seen
     return seen
 
 
@@ -339,6 +345,14 @@ def test_many_walks_of_rollouts_that_are_scaled_come_to_legal_ends(number: int) 
     seen = ramble(SCALED_ROLLOUT, 4, number + 8)
     told = ("Completed", "Aborted", "Superseded", "Scaled", "ReplicasReset")
     assert {end for end in told if not seen[f"told:{end}"]} == set(), seen
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("lane", [STATEFUL, STATEFUL_OTHERS], ids=["alone", "beside others"])
+def test_many_walks_of_stateful_sets_come_to_legal_ends(lane: Lane, number: int) -> None:
+    seen = ramble(lane, 4, number + 10, tuple(each for each in STYLES if not each.spared))
+    assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
 
 
 def kinds_of(lane: Lane) -> set[str]:

@@ -364,9 +364,30 @@ async def test_a_rolling_update_that_stands_still_behind_a_pod_is_told_with_the_
     told = world.condition("Reconciling")
     assert (told["reason"], told["message"]) == (
         Reason.NATIVE_ROLLOUT,
-        "waiting until StatefulSet llama has finished its own rolling update, which waits for pod llama-1, of an"
-        " earlier version, to be ready: if it never will be, delete pod llama-1, and it comes back at the new one",
+        "waiting until StatefulSet llama has finished its own rolling update; its controller waits for pod llama-1,"
+        " of an earlier version, to be ready: if it never will be, delete pod llama-1, and it comes back at the new"
+        " one",
     )
     world.delete(PODS, "llama-1")
     await world.until_state("Healthy")
     assert world.groups() == {0: "v2", 1: "v2"}
+
+
+async def test_a_hold_that_is_released_of_one_on_delete_is_told_with_the_pods_to_delete(world: World) -> None:
+    """Its own strategy replaces nothing by itself, in an emergency as well."""
+    await at_rest(using(world, ON_DELETE), {"replicas": 1, "pause": {}}, replicas=2, size=1)
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    world.patch(STATEFUL_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
+    await world.until_state("HoldReleased")
+    world.patch(STATEFUL_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: None}}})
+    await world.sleep(600)
+    assert world.groups() == {2: "v1", 3: "v1"} and strategy(world) == {"type": "OnDelete"}
+    told = world.condition("Reconciling")["message"]
+    assert "updateStrategy is OnDelete: delete pod llama-2 and others of an old one" in told
+    world.checks.clear()
+    for name in ("llama-2", "llama-3"):
+        world.delete(PODS, name)
+    await world.until_state("Healthy")
+    await world.rest()
+    assert world.groups() == {2: "v2", 3: "v2"} and partition(world.lws) == HOLD

@@ -154,20 +154,23 @@ class Walk(Others):
             await self._look_again()
 
     def _delete_in_the_way(self, version: str) -> None:
-        """The pod that keeps a controller from replacing any, where it makes one after the other: as the Rollout says
-        that has not taken care of it yet.
+        """The pods that a Rollout names whose workload rolls by itself: where a controller makes one after the other
+        it waits for a broken one of an earlier version, and where its strategy is OnDelete for all of those.
         """
-        verdict = self.world.status.get("verdict") or {}
-        if (
-            verdict.get("reason") != "NativeRolloutInProgress"
-            or "if it never will be" not in self.world.status["message"]
-        ):
+        world = self.world
+        told = (world.status.get("verdict") or {}).get("reason") == "NativeRolloutInProgress"
+        if not told or "delete pod" not in world.status["message"]:
             return
-        pods = self.world.kind.pods(self.world.server.store, NAME)
-        stuck = next(index for index, told in self.world.groups().items() if told.endswith("!"))
-        found = next(pod for pod in pods if self.world.kind.index(pod) == stuck)
-        assert self.world.containers.version(found) != version, "it has the version that is waited for"
-        self.world.delete(PODS, found["metadata"]["name"])
+        by_hand = world.lws["spec"]["updateStrategy"]["type"] == "OnDelete"
+        broken = {index for index, tag in world.groups().items() if tag.endswith("!")}
+        old = [
+            pod
+            for pod in world.kind.pods(world.server.store, NAME)
+            if world.containers.version(pod) != version and (by_hand or world.kind.index(pod) in broken)
+        ]
+        assert old, world.status["message"]
+        for pod in old:
+            world.delete(PODS, pod["metadata"]["name"])
 
     def _skip_one(self) -> None:
         """A gate that has come to nothing, of the step or of the release."""

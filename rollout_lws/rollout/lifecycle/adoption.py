@@ -52,6 +52,7 @@ from rollout_lws.workload.revisions import (
     set_is_settled,
     target_revision,
 )
+from rollout_lws.workload.standstill import to_delete
 
 #: The LWS controller acts within a second and restarts within half a minute.
 SILENCE_SECONDS = 60
@@ -159,32 +160,8 @@ def _running(d: Draft, facts: Facts, own_version: Version) -> tuple[Draft, tuple
             f" let the new version roll, or restore the old template; the {d.kind} is adopted once it has one version"
         )
         return d.stalled(Reason.PARTITION_IN_USE, told), None
-    told = f"waiting until {facts.called} has finished its own rolling update{_stands_still(d, facts)}"
-    if by_hand:
-        old = [each for each in groups(facts) if each.revision != target_revision(facts)]
-        rest = (
-            f"delete pod {old[0].leader.metadata.name} and others of an old one" if old else "not all of them are ready"
-        )
-        told = f"waiting until the pods of {facts.called}, whose updateStrategy is OnDelete, have one version: {rest}"
+    told = f"waiting until {facts.called} has finished its own rolling update{to_delete(facts, d.now)}"
     return d.reconciling(Reason.NATIVE_ROLLOUT, SummaryState.ADOPTING, told), None
-
-
-def _stands_still(d: Draft, facts: Facts) -> str:
-    """What keeps the rolling update of a workload that replaces one pod after the other: a pod of an earlier version
-    that is not ready, before which its controller replaces none, not even itself.
-    """
-    target = target_revision(facts)
-    if not facts.workload.ordered:
-        return ""
-    known = sorted(groups(facts), key=lambda group: group.ordinal)
-    stuck = next((each for each in known if not (each.ready(d.now) or each.terminating)), None)
-    if stuck is None or stuck.revision == target:
-        return ""
-    name = stuck.leader.metadata.name
-    return (
-        f", which waits for pod {name}, of an earlier version, to be ready: if it never will be, delete pod {name}, and"
-        " it comes back at the new one"
-    )
 
 
 def _has_one_version(d: Draft) -> bool:

@@ -22,6 +22,7 @@ from rollout_lws.workload.revisions import (
     recorded_version,
     target_revision,
 )
+from rollout_lws.workload.standstill import to_delete
 from rollout_lws.workload.trouble import troubles
 
 
@@ -56,13 +57,14 @@ def is_rolling(d: Draft) -> bool:
 
 
 def rolling_words(d: Draft) -> str:
-    """Progress of the roll, and why the group with the worst problem is not ready."""
+    """Progress of the roll, why the group with the worst problem is not ready, and what a person has to do."""
     revision = target_revision(d.stable)
     there = sum(group.revision == revision and group.ready(d.now, d.minimum) for group in partition_update(d).regular)
     worst = next(
         (f": {each.message}" for each in troubles(d.stable, revision, d.now, d.minimum) if each.severity > 2), ""
     )
-    return f"{there} of {d.stable.workload.replicas} groups have its version and are ready{worst}"
+    told = f"{there} of {d.stable.workload.replicas} groups have its version and are ready{worst}"
+    return told + to_delete(d.stable, d.now)
 
 
 def record_native_roll(d: Draft) -> Draft:

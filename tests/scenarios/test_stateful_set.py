@@ -373,6 +373,19 @@ async def test_a_rolling_update_that_stands_still_behind_a_pod_is_told_with_the_
     assert world.groups() == {0: "v2", 1: "v2"}
 
 
+async def test_a_rolling_update_whose_new_pod_is_not_ready_asks_for_no_deletion(world: World) -> None:
+    """A pod of the version that it rolls to would only come back as it is."""
+    using(world, ORDERED).create_workload(replicas=2, size=1)
+    await world.until(lambda: world.groups() == {0: "v1", 1: "v1"})
+    world.set_image("bad")
+    await world.until(lambda: world.groups().get(1) == "bad!")
+    world.create_rollout({"replicas": 1, "pause": {}})
+    world.start_controller()
+    await world.rest()
+    told = world.condition("Reconciling")
+    assert (told["reason"], "delete pod" in told["message"]) == (Reason.NATIVE_ROLLOUT, False)
+
+
 async def test_a_hold_that_is_released_of_one_on_delete_is_told_with_the_pods_to_delete(world: World) -> None:
     """Its own strategy replaces nothing by itself, in an emergency as well."""
     await at_rest(using(world, ON_DELETE), {"replicas": 1, "pause": {}}, replicas=2, size=1)

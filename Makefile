@@ -106,8 +106,8 @@ $(DOCS_STAMP): $(STAMP) requirements/docs.txt
 	@touch $@
 
 lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip install uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra admission --extra proxy --extra sandbox pyproject.toml -o requirements/run.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra admission -c requirements/run.txt pyproject.toml -o requirements/controller.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra admission --extra lua --extra proxy --extra sandbox pyproject.toml -o requirements/run.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra admission --extra lua -c requirements/run.txt pyproject.toml -o requirements/controller.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:docs -c requirements/dev.txt -o requirements/docs.txt

@@ -130,6 +130,14 @@ def _is_address(text: str) -> bool:
     return True
 
 
+def _check_scripts(named: str) -> None:
+    namespace, slash, name = named.rpartition("/")
+    if slash:
+        check_namespaces((namespace,), "--custom-network-scripts")
+    if not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
+        raise UsageError(f"--custom-network-scripts {named!r} is no ConfigMap: write its name, or namespace/name")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """One controller process.
@@ -140,7 +148,9 @@ class Settings:
     through the API server for a controller outside of the cluster. ``scrape_every`` is the number of seconds between
     two rounds of them; it has no flag, since verdicts were tried with slices of 15 s, and only the demo has less time.
     ``notify`` are directories, each with a receiver of notifications; ``cluster_name`` is what these call the cluster,
-    "" for nothing. ``election`` is None without leader election, ``guard`` None without the admission webhook.
+    "" for nothing. ``custom_network_scripts`` is the ConfigMap with scripts for objects of customNetworkRefs, as ``name``
+    in the namespace of the pod or as ``namespace/name``; "" has no scripts run. ``election`` is None without leader
+    election, ``guard`` None without the admission webhook.
     """
 
     api_group: str = DEFAULT_API_GROUP
@@ -156,11 +166,18 @@ class Settings:
     gate_queries: str = "namespace"
     notify: tuple[str, ...] = ()
     cluster_name: str = ""
+    custom_network_scripts: str = ""
     log_format: str = "text"
     kubeconfig: str | None = None
     context: str | None = None
     election: Election | None = None
     guard: Guard | None = None
+
+    @property
+    def scripts(self) -> tuple[str, str] | None:
+        """Namespace and name of the ConfigMap with scripts; None without one."""
+        namespace, _, name = self.custom_network_scripts.rpartition("/")
+        return (namespace, name) if name else None
 
     @property
     def allowed(self) -> tuple[Allowed, ...]:
@@ -169,6 +186,8 @@ class Settings:
         return (*named, *([Allowed.parse(self.prometheus, "--prometheus")] if self.prometheus else ()))
 
     def __post_init__(self) -> None:
+        if self.custom_network_scripts:
+            _check_scripts(self.custom_network_scripts)
         check_api_group(self.api_group)
         check_namespaces(self.namespaces, "--namespace")
         if self.workers < 1:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 
 from rollout_lws.admission.review import Response, denied, warned
 from rollout_lws.api import Phase
 from rollout_lws.api.validation import each_problem
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.preflight import older_rival, other_style, stands_in
+from rollout_lws.rollout.preflight import older_rival, other_style, scripts_off, stands_in
 from rollout_lws.rollout.routing.routing_preflight import renamed
 
 #: A new Rollout counts as younger than all existing ones, whatever the clocks say.
@@ -47,7 +47,8 @@ def plan(o: Observation, before: Observation | None) -> Response:
 
 
 def _wrong(o: Observation) -> list[str]:
-    return [f"{each.path}: {each.message}" for each in islice(each_problem(o.rollout.spec), _TOLD)]
+    every = chain(each_problem(o.rollout.spec), scripts_off(Draft.of(o)))
+    return [f"{each.path}: {each.message}" for each in islice(every, _TOLD)]
 
 
 def _waits(o: Observation) -> Iterator[str]:

@@ -183,14 +183,14 @@ class IstioRef(Model):
 
 
 class NetworkRef(Model):
-    """A routing object of another kind."""
+    """A routing object of any kind, in the Rollout's namespace."""
 
     api_version: Name
-    """API version of a routing object."""
+    """Its API group and version, such as networking.istio.io/v1."""
     kind: Name
-    """Kind of a routing object."""
+    """Its kind, such as VirtualService."""
     name: Name
-    """Name of a routing object."""
+    """Its name."""
 
 
 class Drain(Model):
@@ -229,7 +229,7 @@ class TrafficRouting(Model):
     istio: IstioRef | None = None
     """Route by Istio."""
     custom_network_refs: Annotated[tuple[NetworkRef, ...], Field(max_length=16)] = ()
-    """Routing objects of other kinds, which is not built yet: refused."""
+    """Objects of any kind that share requests, as a script of the controller's administrator says; at most 16."""
     target: Literal["AsSelected", "Leaders", "AllPods"] = "AsSelected"
     """Which pods of a group receive requests; AsSelected keeps what the Service selects."""
     allow_unmanaged_backends: bool | None = None
@@ -244,7 +244,7 @@ class TrafficRouting(Model):
     def any_router(self) -> bool:
         """Whether an object is named in which shares can be written."""
         gateway = self.gateway
-        others = self.ingress is not None or self.istio is not None
+        others = self.ingress is not None or self.istio is not None or bool(self.custom_network_refs)
         return others or bool(gateway and (gateway.http_route_name or gateway.grpc_route_name))
 
 

@@ -168,6 +168,11 @@ def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
             f"{at}[0].ingress",
             "an Ingress cannot name both Services of a pair: name a route in gateway",
         )
+    if routing.custom_network_refs:
+        yield Problem(
+            f"{at}[0].customNetworkRefs",
+            "scripts do not move weight between Services of a pair: name a route in gateway",
+        )
     if routing.target != "AsSelected":
         yield Problem(
             f"{at}[0].target", "a pair's Services keep the selectors that they have: remove it, and correct those"

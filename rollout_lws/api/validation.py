@@ -6,6 +6,7 @@ accepted by the schema (so that manifests stay portable) and refused here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rollout_lws.api.expressions import unclosed
@@ -27,6 +28,10 @@ from rollout_lws.objects.scaling import scaled
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
 #: for fifty times as many. What is beyond is left to the router.
 MOST_EXPRESSED = 2**15
+
+
+#: An apiVersion, which becomes part of a path: group ("" for the core group) and version.
+API_VERSION = re.compile(r"(?:([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)/)?(v[a-z0-9]+)")
 
 
 def problems(spec: RolloutSpec) -> tuple[Problem, ...]:
@@ -77,11 +82,7 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
     for routing in style.traffic_routings:
         path, gateway = f"{at}.trafficRoutings[0]", routing.gateway
         yield from _drain(routing, path)
-        if routing.custom_network_refs:
-            yield Problem(
-                f"{path}.customNetworkRefs",
-                "other routing objects are not built yet: use gateway.httpRouteName or ingress",
-            )
+        yield from _custom(routing, path)
         unnamed = gateway is None or not gateway.http_route_name
         by_grpc = gateway is not None and gateway.grpc_route_name
         if gateway is not None and gateway.inference_pool is not None and unnamed:
@@ -98,11 +99,31 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
                 f"{path}.ingress",
                 "an Ingress cannot refer to inference pools: remove it, or refer to Services in the route",
             )
-        elif not routing.any_router and not routing.custom_network_refs:
+        elif not routing.any_router:
             yield Problem(
                 f"{path}.gateway.httpRouteName",
-                "name the HTTPRoute that shares the requests, or set grpcRouteName or ingress",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName, ingress or customNetworkRefs",
             )
+
+
+def _custom(routing: TrafficRouting, at: str) -> Iterator[Problem]:
+    seen = set()
+    for index, ref in enumerate(routing.custom_network_refs):
+        path, found = f"{at}.customNetworkRefs[{index}]", (ref.api_version.partition("/")[0], ref.kind, ref.name)
+        if found in seen:
+            yield Problem(path, f"{ref.kind} {ref.name} is named twice, and would be changed twice: name it once")
+        seen.add(found)
+        if not API_VERSION.fullmatch(ref.api_version):
+            yield Problem(
+                f"{path}.apiVersion",
+                f"{ref.api_version!r} is none: write group/version, such as networking.istio.io/v1",
+            )
+    if routing.custom_network_refs and routing.gateway is not None and routing.gateway.inference_pool is not None:
+        yield Problem(
+            f"{at}.customNetworkRefs",
+            "scripts share requests between Services, and inference pools have theirs from the route: remove one of the"
+            " two",
+        )
 
 
 def _drain(routing: TrafficRouting, at: str) -> Iterator[Problem]:

@@ -58,6 +58,12 @@ from rollout_lws.settings import (
 )
 @click.option("--cluster-name", default="", metavar="NAME", help="What notifications call this cluster.")
 @click.option(
+    "--custom-network-scripts",
+    default="",
+    metavar="CONFIGMAP",
+    help="ConfigMap with Lua scripts for customNetworkRefs, in the controller's namespace; none are run by default.",
+)
+@click.option(
     "--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Form of log lines."
 )
 @click.option("--leader-elect", is_flag=True, help="Of several controllers one works, the others watch and wait.")
@@ -96,6 +102,7 @@ def controller(
     gate_queries: str,
     notify: tuple[str, ...],
     cluster_name: str,
+    custom_network_scripts: str,
     log_format: str,
     leader_elect: bool,
     leader_elect_resource_namespace: str | None,
@@ -130,6 +137,7 @@ def controller(
             gate_queries=gate_queries,
             notify=notify,
             cluster_name=cluster_name,
+            custom_network_scripts=custom_network_scripts,
             log_format=log_format,
             kubeconfig=kubeconfig or before.get("kubeconfig"),
             context=context or before.get("context"),

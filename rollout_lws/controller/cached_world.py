@@ -14,7 +14,9 @@ from rollout_lws.objects.workloads import ControllerRevision, EndpointSlice, Pod
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.scripting.custom_networks import CustomNetworks
 from rollout_lws.targets.target import Target
+from rollout_lws.traffic.custom.scripts import Scripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class CachedWorld:
     watched_job_pods: OnDemandWatches[Pod]
     watched_kinds: Mapping[Resource, OnDemandWatches[StoredObject]]
     measuring: Measuring
+    networks: CustomNetworks
     capabilities: Capabilities
 
     def rollout(self, name: str) -> StoredRollout | None:
@@ -76,7 +79,8 @@ class CachedWorld:
         return {each.metadata.name: each for each in found}.values()
 
     def every(self, resource: Resource) -> Iterable[StoredObject]:
-        return self.watched_kinds[resource].known(self.namespace, "")
+        watched = self.watched_kinds.get(resource)
+        return watched.known(self.namespace, "") if watched is not None else ()
 
     def every_rollout(self) -> Iterable[StoredRollout]:
         return self.informers.rollouts.all(self.namespace)
@@ -85,16 +89,27 @@ class CachedWorld:
         return self.watched_slices.known(self.namespace, service)
 
     def unserved(self, resource: Resource) -> bool:
-        return self.watched_kinds[resource].unserved(self.namespace, "")
+        watched = self.watched_kinds.get(resource)
+        return watched is not None and watched.unserved(self.namespace, "")
 
     def unknown(self, resource: Resource) -> str | None:
-        return self.watched_kinds[resource].unknown(self.namespace, "")
+        watched = self.watched_kinds.get(resource)
+        return watched.unknown(self.namespace, "") if watched is not None else ""
 
     def unknown_endpoints(self, service: str) -> str | None:
         return self.watched_slices.unknown(self.namespace, service)
 
     def answers(self, rollout: str) -> Mapping[Question, Answered]:
         return self.measuring.answers(self.namespace, rollout)
+
+    def custom_kind(self, api_version: str, kind: str) -> Resource | None:
+        return self.networks.custom_kind(api_version, kind)
+
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
+        return self.networks.unknown_custom_kind(api_version, kind)
+
+    def scripts(self, rollout: str) -> Scripts:
+        return self.networks.scripts((self.namespace, rollout))
 
     def job_pods(self, job: str) -> Iterable[Pod]:
         return self.watched_job_pods.known(self.namespace, job)

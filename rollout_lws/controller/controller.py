@@ -61,6 +61,8 @@ from rollout_lws.observe.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.scripting.custom_networks import CustomNetworks
+from rollout_lws.scripting.runner import Runner
 from rollout_lws.settings import Settings
 from rollout_lws.tasks import end
 from rollout_lws.traffic.registry import ROUTING_KINDS
@@ -100,17 +102,7 @@ class Controller:
         self._job_pods = OnDemandWatches(
             "job pods", partial(job_pods_of, client), self._start, self._wake, each_change=True
         )
-        self._kinds = {
-            resource: OnDemandWatches(
-                resource.plural,
-                partial(self._kind_informer, resource),
-                self._start,
-                self._wake,
-                after=EXPLAINING.get(resource, 0.0),
-                each_change=resource in _TOLD_EACH_CHANGE,
-            )
-            for resource in (*_ON_DEMAND, *_TOLD_EACH_CHANGE)
-        }
+        self._kinds = {resource: self._watches_of(resource) for resource in (*_ON_DEMAND, *_TOLD_EACH_CHANGE)}
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
@@ -129,6 +121,7 @@ class Controller:
             PrometheusQueries(prometheus, clock, every, confine=settings.gate_queries == "namespace"),
         ]
         self._measuring = Measuring(sources, clock, self._start, self._wake)
+        self._networks = CustomNetworks(client, settings.scripts, Runner(), self._start, self._wake)
         told = notifications or _notifications(settings, clock, metrics)
         self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now), clock, told)
         self._workers = settings.workers
@@ -209,7 +202,7 @@ class Controller:
         """Without kinds that the controller needs no permission to list."""
         deciding = (watches for resource, watches in self._kinds.items() if resource not in _TOLD_EACH_CHANGE)
         every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, self._job_pods, *deciding)
-        return [informer for watches in every for informer in watches.informers]
+        return [*(informer for watches in every for informer in watches.informers), *self._networks.informers]
 
     def _fleet(self) -> Iterator[tuple[bytes, Find]]:
         """Nothing before the caches are filled, since missing objects would look deleted. Nothing on standby replicas:
@@ -275,6 +268,7 @@ class Controller:
             for kind in self._kinds.values():
                 await kind.close()
             await self._measuring.close()
+            await self._networks.close()
             await self._events.close()
 
     def _wake(self, key: Key) -> None:
@@ -295,6 +289,7 @@ class Controller:
             self._job_pods,
             self._kinds,
             self._measuring,
+            self._networks,
             self._capabilities(),
         )
 
@@ -303,8 +298,23 @@ class Controller:
         await self._slices.want(key, wanted.endpoints)
         await self._job_pods.want(key, wanted.jobs)
         await self._measuring.want(key, wanted.measurements)
+        await self._networks.want(key, wanted)
+        for resource in wanted.kinds:
+            if resource not in self._kinds:
+                # Of a custom kind, which is known only when a Rollout names it.
+                self._kinds[resource] = self._watches_of(resource)
         for resource, watches in self._kinds.items():
             await watches.want(key, ("",) if resource in wanted.kinds else ())
+
+    def _watches_of(self, resource: Resource) -> OnDemandWatches[StoredObject]:
+        return OnDemandWatches(
+            resource.plural,
+            partial(self._kind_informer, resource),
+            self._start,
+            self._wake,
+            after=EXPLAINING.get(resource, 0.0),
+            each_change=resource in _TOLD_EACH_CHANGE,
+        )
 
     def _scope(self, namespace: str) -> Informers:
         return self._scopes.get(namespace) or self._scopes[""]

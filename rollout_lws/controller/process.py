@@ -31,6 +31,7 @@ from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
 from rollout_lws.logs import fields
 from rollout_lws.metrics import Metrics
+from rollout_lws.scripting.runner import check_installed
 from rollout_lws.settings import DEFAULT_GUARD, Election, Guard, Settings
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ _NO_LEASE = (
     " --leader-elect-resource-namespace"
 )
 _NO_HOST = "--guard: outside of a pod nothing says how API servers reach it: name it with --guard-host"
+_NO_SCRIPTS = (
+    "--custom-network-scripts: outside of a pod nothing says in which namespace the ConfigMap is: write namespace/name"
+)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -146,6 +150,7 @@ class _Process:
 async def _watching(settings: Settings) -> AsyncIterator[_Process]:
     """Connects according to ``settings``, fills the caches and serves health checks; decides nothing yet."""
     counters = Metrics()
+    settings = _with_scripts(settings)
     async with AsyncExitStack() as stack:
         connection = await connect(settings.kubeconfig, settings.context)
         stack.push_async_callback(connection.close)
@@ -178,6 +183,15 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         _give_back()
         log.info("controller started", extra=fields(group=keys(settings.api_group).group, workers=settings.workers))
         yield process
+
+
+def _with_scripts(settings: Settings) -> Settings:
+    """The settings with the namespace of the ConfigMap with scripts; UsageError where nothing can run them."""
+    if settings.scripts is None:
+        return settings
+    check_installed()
+    namespace, name = settings.scripts
+    return replace(settings, custom_network_scripts=f"{namespace or _home(_NO_SCRIPTS)}/{name}")
 
 
 def _guarding(

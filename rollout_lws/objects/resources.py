@@ -125,6 +125,8 @@ SELF_SUBJECT_REVIEWS = Resource(
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+#: What a server has in a version of a group; it is asked for by a path of its own.
+API_RESOURCES = Resource("", "v1", "APIResourceList", "apiresources", namespaced=False)
 #: Kueue's, in the two versions that its releases of the last two years serve; the older one only without the newer.
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
 KUEUE_WORKLOADS_BEFORE = Resource("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")

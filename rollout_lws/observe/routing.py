@@ -18,9 +18,11 @@ from rollout_lws.rollout.routing.selector_pinning import looked_for
 from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import services
+from rollout_lws.traffic.custom.kinds import CustomKinds
+from rollout_lws.traffic.custom.scripts import key_of
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.marked import Marked, annotated_names
-from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.marked import Marked, annotated_names, custom_refs
+from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.pools import fails_closed, picker_service
 from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.routers import named
@@ -39,21 +41,38 @@ def marked(world: World, rollout: Rollout, stable: Target | None) -> Marked:
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if noted else frozenset[str]()
     routes = (near := Marked(uid, keys, {SERVICES: noted}, living, names=names)).any_own or bool(near.deleted_uids)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
-    kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
+    custom = _custom_kinds(world, custom_refs(noted, keys), names.custom if names else (), rollout.metadata.name)
+    kinds = (*custom.resources, *(ROUTING_KINDS if searched else needed_kinds(names) if names else ()))
     if rollout.spec.counterpart_ref is not None:
         kinds = tuple(dict.fromkeys((*kinds, *PAIR_KINDS)))
     objects = {resource: mentioning(world.every(resource), keys.original, uid) for resource in kinds}
     objects[SERVICES] = noted
     waits = ""
     if searched:
-        needed = needed_kinds(names) if names else ()
-        unknown = {resource: world.unknown(resource) for resource in ROUTING_KINDS}
+        own = custom.of(names.custom if names else ())
+        needed = (*own.resources, *(needed_kinds(names) if names else ()))
+        unknown = {resource: world.unknown(resource) for resource in (*custom.resources, *ROUTING_KINDS)}
         # A kind that cannot be listed and that no release is known to have written does not block anything.
         troubles = [each or _BEING_LISTED for kind, each in unknown.items() if each == "" or (each and kind in needed)]
+        troubles += [why or _BEING_LISTED for kind, why in custom.unknown.items() if not why or kind in own.unknown]
         waits = next(iter(sorted(troubles)), "")
     if any(objects.values()):
         living = frozenset(each.metadata.uid for each in world.every_rollout())
-    return _with_pods(world, Marked(uid, keys, objects, living, waits, names))
+    return _with_pods(world, Marked(uid, keys, objects, living, waits, names, custom=custom))
+
+
+def _custom_kinds(world: World, pinned: Iterable[ManagedRef], own: Iterable[ManagedRef], name: str) -> CustomKinds:
+    """The kinds of objects that scripts may have changed, ``pinned``, and of those that the Rollout names, ``own``: the
+    latter only if there is a script for them, since a Rollout is not to make the controller read objects of any kind.
+    """
+    scripts = world.scripts(name)
+    before = {ref.custom_kind for ref in pinned}
+    new = {ref.custom_kind: ref for ref in own if ref.custom_kind not in before}
+    unknown = {kind: scripts.waits for kind in new if scripts.waits is not None}
+    known = (kind for kind, ref in new.items() if scripts.source is None or key_of(ref) in scripts.texts)
+    kinds = (*sorted(before), *(kind for kind in known if kind not in unknown))
+    unknown |= {kind: why for kind in kinds if (why := world.unknown_custom_kind(*kind)) is not None}
+    return CustomKinds({kind: world.custom_kind(*kind) for kind in kinds if kind not in unknown}, unknown, kinds)
 
 
 def _with_pods(world: World, found: Marked) -> Marked:
@@ -112,7 +131,8 @@ def routing(
     style, own = rollout.spec.strategy.style, rollouts(keys.group)
     asked = style.traffic_routings[0] if style and style.traffic_routings else None
     kinds, needed = looked_at_kinds(names), needed_kinds(names)
-    objects = {resource: plain_all(world.every(resource)) for resource in kinds}
+    custom = known.custom.of(names.custom)
+    objects = {resource: plain_all(world.every(resource)) for resource in (*kinds, *custom.resources)}
     pools = {pool: objects[INFERENCE_POOLS].get(pool) for pool in (names.stable_pool, names.canary_pool) if pool}
     needed_pickers = {picker_service(live) for live in pools.values() if fails_closed(live)}
     # The others are of use for their figures only.
@@ -125,6 +145,8 @@ def routing(
         unknown = world.unknown(resource)
         # Optional kinds must not block anything when they cannot be listed.
         unknowns.append(None if unknown and resource not in needed else unknown)
+    unknowns += [world.unknown(resource) for resource in custom.resources]
+    unknowns += custom.unknown.values()
     waits = max((each for each in unknowns if each is not None), key=bool, default=None)
     every = plain_all(world.every_service())
     finding = {each.discovery_service for each in (stable, canary) if each is not None}
@@ -146,7 +168,9 @@ def routing(
         },
         other_leaders=_other_leaders(world, _own(rollout, stable, canary)),
         discovery=frozenset(name for name in finding if name in every and services.is_headless(every[name])),
-        absent=frozenset(resource for resource in kinds if world.unserved(resource)),
+        absent=frozenset(resource for resource in (*kinds, *custom.resources) if world.unserved(resource)),
+        custom=custom.served,
+        scripts=world.scripts(rollout.metadata.name),
         synced=waits is None,
         trouble=waits or "",
     )

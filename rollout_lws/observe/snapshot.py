@@ -30,8 +30,11 @@ from rollout_lws.observe.explanations import DECODERS, LABELS
 from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.targets.target import Target
+from rollout_lws.traffic.custom.scripts import Scripts
 
 Object = dict[str, Any]
+#: Why a custom kind is not known where no cluster is asked for it.
+NOT_LOOKED_UP = "its kind is looked up by the controller"
 _T = TypeVar("_T")
 
 _slices = msgspec.json.Decoder(EndpointSlice)
@@ -136,6 +139,22 @@ class ListedWorld(ABC):
 
     def answers(self, rollout: str) -> Mapping[Question, Answered]:  # noqa: ARG002 - nothing measures here
         return {}
+
+    def custom_kind(self, api_version: str, kind: str) -> Resource | None:
+        """One that is at hand: a kind that is not has no objects to look at."""
+        known = (each for each in self.kinds_at_hand if (each.api_version, each.kind) == (api_version, kind))
+        return next(known, None)
+
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
+        return None if self.custom_kind(api_version, kind) is not None else NOT_LOOKED_UP
+
+    def scripts(self, rollout: str) -> Scripts:  # noqa: ARG002 - no scripts are run here
+        return Scripts(source=None)
+
+    @property
+    def kinds_at_hand(self) -> Iterable[Resource]:
+        """The kinds of which objects are known."""
+        return ()
 
     def job_pods(self, job: str) -> Iterable[Pod]:
         return self._list(PODS, f"{JOB_NAME}={job}", self.decoders.pod)

@@ -12,6 +12,7 @@ from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.targets.target import Target
+from rollout_lws.traffic.custom.scripts import Scripts
 
 
 class World(Protocol):
@@ -63,6 +64,18 @@ class World(Protocol):
 
     def answers(self, rollout: str) -> Mapping[Question, Answered]:
         """What was measured of model servers for a Rollout; {} where nothing measures."""
+        ...
+
+    def custom_kind(self, api_version: str, kind: str) -> Resource | None:
+        """The kind that the cluster serves by this name; None where it serves none, or that is not known."""
+        ...
+
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
+        """Why that is not known: "" before the cluster was asked, None once it is known."""
+        ...
+
+    def scripts(self, rollout: str) -> Scripts:
+        """What is known of scripts for objects of custom kinds, with the results that the Rollout has asked for."""
         ...
 
     def job_pods(self, job: str) -> Iterable[Pod]: ...

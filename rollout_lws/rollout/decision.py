@@ -18,6 +18,7 @@ from rollout_lws.objects.writes import Write
 from rollout_lws.prometheus.poll import Poll, Query
 from rollout_lws.prometheus.scrapes import Prometheus
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.traffic.custom.scripts import Evaluation
 
 _T = TypeVar("_T")
 
@@ -142,7 +143,8 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, all objects
-    of these kinds in the namespace, answers of model servers and Services, and the pods of these Jobs.
+    of these kinds in the namespace, answers of model servers and Services, the pods of these Jobs, by apiVersion and
+    kind what the cluster serves, and what scripts return; ``scripts`` whether there is one for them.
     """
 
     pods: tuple[str, ...] = ()
@@ -150,6 +152,9 @@ class Wanted:
     kinds: tuple[Resource, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     jobs: tuple[str, ...] = ()
+    custom_kinds: tuple[tuple[str, str], ...] = ()
+    scripts: bool = False
+    evaluations: tuple[Evaluation, ...] = ()
 
     def plus(self, other: Wanted) -> Wanted:
         """What either needs."""
@@ -159,6 +164,9 @@ class Wanted:
             _either(self.kinds, other.kinds),
             _either(self.measurements, other.measurements),
             _either(self.jobs, other.jobs),
+            _either(self.custom_kinds, other.custom_kinds),
+            self.scripts or other.scripts,
+            _either(self.evaluations, other.evaluations),
         )
 
 

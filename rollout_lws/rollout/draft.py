@@ -56,6 +56,7 @@ from rollout_lws.rollout.state import (
 )
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version, short_hash, version_together
+from rollout_lws.traffic.custom.scripts import Evaluation
 from rollout_lws.workload.canary import name_of_canary
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -126,6 +127,8 @@ class Draft:
     events: tuple[ReleaseEvent, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     """Figures that this pass asks for, besides those of gates."""
+    evaluations: tuple[Evaluation, ...] = ()
+    """Results of scripts that this pass needs."""
     wake_at: datetime | None = None
     batch: Batch | None = None
     """Readiness of the new version's groups, for the BatchRelease."""

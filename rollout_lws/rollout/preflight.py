@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Phase
+from rollout_lws.api.problem import Problem
 from rollout_lws.api.validation import problems
 from rollout_lws.capacity import known
 from rollout_lws.capacity.table import strategy_of_plan
@@ -25,6 +26,7 @@ from rollout_lws.rollout.routing.unmanaged_backends import of_one_workload
 from rollout_lws.targets.owner import PAGE, cannot_be_written, disaggregated_set, instead_of
 from rollout_lws.targets.table import TARGETS, target_type
 from rollout_lws.targets.version import Version
+from rollout_lws.traffic.custom.scripts import FLAG
 from rollout_lws.workload.applied import server_side_owner, stated_replicas
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts
@@ -165,12 +167,24 @@ def cannot_manage(d: Draft) -> Refusal | None:
 
 
 def invalid_spec(d: Draft) -> Refusal | None:
-    """Validates the Rollout alone, at its own generation."""
-    found = problems(d.o.rollout.spec)
+    """Validates the Rollout alone, at its own generation, for this controller."""
+    found = (*problems(d.o.rollout.spec), *scripts_off(d))
     if not found:
         return None
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return Refusal(Reason.INVALID_SPEC, f"{found[0].path}: {found[0].message}{more}")
+
+
+def scripts_off(d: Draft) -> Iterator[Problem]:
+    """Objects of custom kinds, where the controller runs no scripts."""
+    strategy, facts = d.o.rollout.spec.strategy, d.o.routing
+    routings = strategy.style.traffic_routings if strategy.style is not None else ()
+    if facts is not None and facts.scripts.source == "" and any(each.custom_network_refs for each in routings):
+        yield Problem(
+            f"spec.strategy.{'canary' if strategy.canary is not None else 'blueGreen'}.trafficRoutings[0]"
+            ".customNetworkRefs",
+            f"this controller runs no scripts: start it with {FLAG}, or use gateway.httpRouteName or ingress",
+        )
 
 
 def _other_stable(d: Draft) -> Version | None:

@@ -10,6 +10,7 @@ from rollout_lws.api import TrafficRouting
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.traffic import marks
+from rollout_lws.traffic.custom.scripts import NO_SCRIPTS, Scripts
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.services import new_service_name
 from rollout_lws.traffic.split import Object, Split
@@ -28,8 +29,10 @@ class RoutingFacts:
     their addresses, by pool: of pools for whose figures a gate asks, once they are known. ``appending`` are the splits
     of the plan that append rules to routes. ``other_leaders`` are the labels of the leaders of all other workloads, by
     workload. ``discovery`` are the headless Services of the user by which pods of a version find each other.
-    ``absent`` are kinds that the cluster does not serve. ``synced`` is False while required objects are not listed yet;
-    ``trouble`` then says what prevents listing them, "" when nothing does.
+    ``absent`` are kinds that the cluster does not serve. ``custom`` are the kinds of named objects that scripts change,
+    by apiVersion and kind, None for one that the cluster does not serve; ``scripts`` is what is known of the scripts.
+    ``synced`` is False while required objects are not listed yet; ``trouble`` then says what prevents listing them, ""
+    when nothing does.
     """
 
     names: Names
@@ -46,6 +49,8 @@ class RoutingFacts:
     other_leaders: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     discovery: frozenset[str] = frozenset()
     absent: frozenset[Resource] = frozenset()
+    custom: Mapping[tuple[str, str], Resource | None] = field(default_factory=dict)
+    scripts: Scripts = NO_SCRIPTS
     synced: bool = True
     trouble: str = ""
 

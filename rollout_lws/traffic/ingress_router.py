@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import INGRESSES, ObjectRef
+from rollout_lws.objects.resources import INGRESSES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic import copies, ingress, marks
 from rollout_lws.traffic.facts import RoutingFacts
@@ -31,6 +31,10 @@ class IngressRouter:
     spec: ClassVar = INGRESS
     facts: RoutingFacts
     name: str
+
+    @property
+    def resource(self) -> Resource:
+        return self.spec.resource
 
     @property
     def _canary_name(self) -> str:

@@ -6,7 +6,7 @@ itself, so forging it needs the right to write that object anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +16,9 @@ from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef, 
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
-from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.custom import marked_object
+from rollout_lws.traffic.custom.kinds import NO_CUSTOM_KINDS, CustomKinds
+from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.registry import DESTINATION_RULE, WRITTEN_SPECS, resources_of
 from rollout_lws.traffic.router import deleted, patched, written_name
 from rollout_lws.traffic.routers import ROUTERS
@@ -66,7 +68,8 @@ class Marked:
     ``living`` are the UIDs of all Rollouts of the namespace, ``names`` the objects that this one routes requests with,
     None when nothing names any. ``waits`` says what has to be listed before all objects are known, "" when nothing has.
     ``workloads`` are the LWSs to which deleted Rollouts have pinned objects, ``pods`` all their pods. ``unknown_pods``
-    has LWSs whose pods are not all known: why, "" during the first list. ``foreign`` are LWSs only named like a canary.
+    has LWSs whose pods are not all known: why, "" during the first list. ``foreign`` are LWSs only named like a canary,
+    ``custom`` the kinds of objects that scripts may have changed for any Rollout.
     """
 
     by: str = ""
@@ -79,6 +82,14 @@ class Marked:
     pods: tuple[Pod, ...] = ()
     unknown_pods: Mapping[str, str] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()
+    custom: CustomKinds = NO_CUSTOM_KINDS
+
+    @property
+    def _kinds(self) -> tuple[Resource, ...]:
+        """The kinds that may have been changed, in the order in which their objects are restored: those that only
+        scripts change come first.
+        """
+        return (*(each for each in self.objects if each not in _OWN), *_OWN)
 
     @property
     def any_own(self) -> bool:
@@ -107,13 +118,14 @@ class Marked:
 
     def give_back(self, reason: str) -> Iterator[Write]:
         """The writes that restore every object that this Rollout has changed and delete those that it created."""
-        for resource in _OWN:
+        for resource in self._kinds:
             yield from self._give_back(resource, reason)
 
     def withdraw_weights(self, reason: str) -> Iterator[Write]:
         """The writes that restore the user's routes and delete the created ones, so no weights are left."""
-        for spec in WRITTEN_SPECS:
-            yield from self._give_back(spec.resource, reason)
+        for resource in self._kinds:
+            if resource not in _SELECTING:
+                yield from self._give_back(resource, reason)
 
     def take_back(self, deleted_uid: str, workload: str, reason: str) -> Iterator[Write]:
         """The writes that restore everything that the deleted Rollout with UID ``deleted_uid`` changed, and pin what is
@@ -122,7 +134,7 @@ class Marked:
         """
         kept = {(each.selecting.resource, each.name): each for each in self.kept(deleted_uid, workload)}
         others_left = False
-        for resource, own in _OWN.items():
+        for resource in self._kinds:
             if resource == SERVICES and others_left:
                 return
             for live in self.objects.get(resource, ()):
@@ -130,7 +142,7 @@ class Marked:
                     continue
                 stays = kept.get((resource, live["metadata"]["name"]))
                 if stays is None:
-                    writes = patched(resource, live, own(live, deleted_uid, self.keys), reason)
+                    writes = patched(resource, live, _restored(resource, live, deleted_uid, self.keys), reason)
                     others_left = others_left or bool(writes)
                     yield from writes
                 elif stays.written != stays.selecting.written(live, deleted_uid, self.keys):
@@ -196,14 +208,22 @@ class Marked:
     @property
     def named(self) -> frozenset[tuple[Resource, str]]:
         """Resources and names of the user's objects that this Rollout routes requests with."""
-        return frozenset(each for each in resources_of(self.names or Names()) if each[1])
+        names = self.names or Names()
+        custom = {(*ref.custom_kind, ref.name) for ref in names.custom}
+        written = (
+            (resource, live["metadata"]["name"])
+            for resource, lives in self.objects.items()
+            for live in lives
+            if (resource.api_version, resource.kind, live["metadata"]["name"]) in custom
+        )
+        return frozenset((*(each for each in resources_of(names) if each[1]), *written))
 
     def _give_back(self, resource: Resource, reason: str) -> Iterator[Write]:
         for live in self.objects.get(resource, ()):
             if self._made(resource, live, self.by):
                 yield from deleted(resource, live, reason)
             else:
-                yield from patched(resource, live, _OWN[resource](live, self.by, self.keys), reason)
+                yield from patched(resource, live, _restored(resource, live, self.by, self.keys), reason)
 
     def _is_own(self, resource: Resource, live: Object) -> bool:
         return self._made(resource, live, self.by) or marks.read(live, self.by, self.keys) is not None
@@ -226,6 +246,16 @@ class Marked:
         return tuple(uid for uid in marks.others(live, self.by, self.keys) if not self._made(resource, live, uid))
 
 
+def _restored(resource: Resource, live: Object, by: str, keys: Keys) -> Object:
+    """The object as it was: by the entry on it if a script has changed it, whatever its kind, else as its kind is."""
+    own = _OWN.get(resource)
+    return (
+        own(live, by, keys)
+        if own and marked_object.read(live, by, keys) is None
+        else marked_object.restored(live, by, keys)
+    )
+
+
 UNMARKED = Marked()
 
 
@@ -239,3 +269,10 @@ def annotated_names(live: Object, by: str, keys: Keys, asked: Names | None) -> N
     # An earlier version stored no names.
     name = str(live["metadata"]["name"])
     return mark.names or (asked if asked is not None and asked.service == name else Names(service=name))
+
+
+def custom_refs(services: Iterable[Object], keys: Keys) -> tuple[ManagedRef, ...]:
+    """The objects that scripts may have changed for any Rollout, by the pins on these Services."""
+    pins = (marks.read_as(Pin, live, uid, keys) for live in services for uid in marks.others(live, "", keys))
+    names = (pin.names for pin in pins if pin is not None and pin.names is not None)
+    return tuple(dict.fromkeys(ref for each in names for ref in each.custom))

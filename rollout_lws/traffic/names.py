@@ -16,11 +16,18 @@ _OTHER = {STABLE: CANARY, CANARY: STABLE}
 class ManagedRef(Struct, frozen=True):
     """A user's object that a release writes. ``version`` is the one whose groups the object selects, ``STABLE`` or
     ``CANARY``; "" for an object that routes requests to both, ``POLICY`` for one that only says how they are sent.
+    ``api_version`` is that of an object which a script of an administrator changes; "" for the kinds of ``registry``.
     """
 
     kind: str
     name: str
     version: str = ""
+    api_version: str = ""
+
+    @property
+    def custom_kind(self) -> tuple[str, str]:
+        """API version and kind of an object that a script changes."""
+        return self.api_version, self.kind
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -50,6 +57,11 @@ class Names(Struct, frozen=True):
     def any_router(self) -> bool:
         """Whether any router is named in which weights can be written; False while the names are not all known."""
         return any(not ref.version for ref in self.refs)
+
+    @property
+    def custom(self) -> tuple[ManagedRef, ...]:
+        """The objects that scripts change."""
+        return tuple(ref for ref in self.refs if ref.api_version)
 
     @property
     def stable_pool(self) -> str | None:

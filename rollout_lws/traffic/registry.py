@@ -168,7 +168,18 @@ INGRESS = RouterSpec(
     # ingress-nginx does not report when it has applied a change.
     grace_seconds=15,
 )
-#: Every kind of router, in the order of evaluation and output.
+#: Objects of kinds that are known only when a Rollout names them (customNetworkRefs): an administrator's script says
+#: what is written, and no right to any of them is part of the controller's role.
+CUSTOM = RouterSpec(
+    Resource("*", "*", "object", "*"),
+    ("customNetworkRefs",),
+    (),
+    lambda _, __: {},
+    "let it leave the object alone during releases",
+    # Nothing reports when a change is in use.
+    grace_seconds=15,
+)
+#: Every kind of router that is known ahead, in the order of evaluation and output.
 SPECS = (HTTP_ROUTE, GRPC_ROUTE, VIRTUAL_SERVICE, INGRESS)
 #: Every kind that a release writes apart from Services and pools.
 WRITTEN_SPECS = (*SPECS, *(spec.policy for spec in SPECS if spec.policy is not None))
@@ -198,11 +209,24 @@ def named_in(said: Json) -> Names:
     """The objects that ``trafficRoutings[0]``, as plain JSON, names; unreadable parts are skipped."""
     found = ((kind, version, _at(said, field)) for kind, version, field in _FIELDS)
     refs = tuple(ManagedRef(kind=kind, name=name, version=version) for kind, version, name in found if name)
+    refs += _custom(said)
     return Names(service=_at(said, _SERVICE_FIELD), canary_service=_at(said, _OTHER_SERVICE_FIELD), refs=refs)
+
+
+def _custom(said: Json) -> tuple[ManagedRef, ...]:
+    named = said.get(CUSTOM.field[0])
+    refs = ({key: _at(each, (key,)) for key in ("apiVersion", "kind", "name")} for each in named or () if each)
+    return tuple(
+        ManagedRef(kind=each["kind"], name=each["name"], api_version=each["apiVersion"])
+        for each in refs
+        if all(each.values())
+    )
 
 
 def field_of(names: Names, kind: str, name: str) -> Field:
     """The member of ``trafficRoutings[0]`` that names this object; ``names`` are as the spec gives them."""
+    if any((ref.kind, ref.name) == (kind, name) for ref in names.custom):
+        return CUSTOM.field
     version = next((ref.version for ref in names.refs if (ref.kind, ref.name) == (kind, name)), "")
     service = _OTHER_SERVICE_FIELD if (kind, name) == (SERVICES.kind, names.canary_service) else _SERVICE_FIELD
     return next((field for each, of, field in _FIELDS if (each, of) == (kind, version)), service)
@@ -214,8 +238,8 @@ def spec_of(kind: str) -> RouterSpec | None:
 
 
 def resources_of(names: Names) -> tuple[tuple[Resource, str], ...]:
-    """Resource and name of each named object, Services first; kinds that this version does not know are left out."""
-    known = ((_BY_KIND[ref.kind], ref.name) for ref in names.refs if ref.kind in _BY_KIND)
+    """Resource and name of each named object, Services first; kinds that are not known ahead are left out."""
+    known = ((_BY_KIND[ref.kind], ref.name) for ref in names.refs if ref.kind in _BY_KIND and not ref.api_version)
     services = (names.service, names.canary_service) if names.canary_service else (names.service,)
     return (*((SERVICES, each) for each in services), *known)
 

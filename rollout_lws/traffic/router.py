@@ -92,6 +92,11 @@ class Router(Protocol):
     def __init__(self, facts: RoutingFacts, name: str) -> None: ...
 
     @property
+    def resource(self) -> Resource:
+        """The kind of the user's object."""
+        ...
+
+    @property
     def state(self) -> RouteState: ...
 
     def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:

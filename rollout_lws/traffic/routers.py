@@ -3,7 +3,8 @@
 A further kind of router needs four entries: its ``Resource`` in ``objects.resources``; its field in ``TrafficRouting``
 (``api.rollout_spec``), with a line in ``any_router`` there; its ``RouterSpec`` in ``registry.SPECS``, which watches,
 rights and commands go by; and here its class in ``ROUTERS``, a ``WeightedRouter`` if its rules have weights (and a
-``PairRouter`` in ``PAIR_ROUTERS`` if a user may name the backends of two workloads in them).
+``PairRouter`` in ``PAIR_ROUTERS`` if a user may name the backends of two workloads in them). Objects of all other kinds
+are ``CustomRouter``'s.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from rollout_lws.api import TrafficRouting
+from rollout_lws.traffic.custom_router import CustomRouter
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.names import Names
@@ -32,7 +34,9 @@ PAIR_ROUTERS: tuple[type[PairRouter], ...] = (PairHttpRouter, PairGrpcRouter, Pa
 @lru_cache(maxsize=4)
 def routers(facts: RoutingFacts) -> tuple[Router, ...]:
     """The routers that the Rollout names. Cached, so that all rules of one decision share their computed ``state``."""
-    return pair_routers(facts) if facts.names.is_pair else _of(ROUTERS, facts)
+    if facts.names.is_pair:
+        return pair_routers(facts)
+    return (*_of(ROUTERS, facts), *(CustomRouter(facts, ref) for ref in facts.names.custom))
 
 
 @lru_cache(maxsize=4)
@@ -43,7 +47,10 @@ def pair_routers(facts: RoutingFacts) -> tuple[PairRouter, ...]:
 
 def _of(kinds: Iterable[type[_Router]], facts: RoutingFacts) -> tuple[_Router, ...]:
     return tuple(
-        kind(facts, ref.name) for kind in kinds for ref in facts.names.refs if ref.kind == kind.spec.resource.kind
+        kind(facts, ref.name)
+        for kind in kinds
+        for ref in facts.names.refs
+        if ref.kind == kind.spec.resource.kind and not ref.api_version
     )
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, ObjectRef
+from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
@@ -31,6 +31,10 @@ class RuleRouter(ABC):
     pair: ClassVar[PairRules]
     facts: RoutingFacts
     name: str
+
+    @property
+    def resource(self) -> Resource:
+        return self.spec.resource
 
     @property
     def _ref(self) -> ObjectRef:

@@ -18,6 +18,7 @@ from rollout_lws.api.validation import Problem, problems
 REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
 STEPS = [{"replicas": 1}]
 AT = "spec.strategy.canary"
+CUSTOM = {"apiVersion": "a.io/v1", "kind": "Mesh", "name": "llama"}
 DRAIN = f"{AT}.trafficRoutings[0].drain"
 NO_ROUTING = (
     "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then reach the new"
@@ -264,20 +265,45 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.trafficRoutings[0].gateway.httpRouteName",
-                "name the HTTPRoute that shares the requests, or set ingress",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName, ingress or customNetworkRefs",
             )
         ],
     ),
-    "other routers": (
+    "an object of a custom kind twice": (
+        canary(
+            trafficRoutings=[{"service": "llama", "customNetworkRefs": [CUSTOM, {**CUSTOM, "apiVersion": "a.io/v2"}]}]
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].customNetworkRefs[1]",
+                "Mesh llama is named twice, and would be changed twice: name it once",
+            )
+        ],
+    ),
+    "an apiVersion that is none": (
+        canary(trafficRoutings=[{"service": "llama", "customNetworkRefs": [{**CUSTOM, "apiVersion": "a.io/../v1"}]}]),
+        [
+            (
+                f"{AT}.trafficRoutings[0].customNetworkRefs[0].apiVersion",
+                "'a.io/../v1' is none: write group/version, such as networking.istio.io/v1",
+            )
+        ],
+    ),
+    "scripts and pools": (
         canary(
             trafficRoutings=[
-                {"service": "llama", "customNetworkRefs": [{"apiVersion": "v1", "kind": "R", "name": "r"}]}
+                {
+                    "service": "llama",
+                    "gateway": {"httpRouteName": "r", "inferencePool": {"stable": "a", "canary": "b"}},
+                    "customNetworkRefs": [CUSTOM],
+                }
             ]
         ),
         [
             (
                 f"{AT}.trafficRoutings[0].customNetworkRefs",
-                "other routing objects are not built yet: use gateway.httpRouteName or ingress",
+                "scripts share requests between Services, and inference pools have theirs from the route: remove one of"
+                " the two",
             )
         ],
     ),
@@ -510,6 +536,15 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             (
                 f"{AT}.steps[1].traffic",
                 "without a share the step would move back what the steps before have moved: give it traffic",
+            )
+        ],
+    ),
+    "a pair by scripts": (
+        pair(routing={"customNetworkRefs": [CUSTOM]}),
+        [
+            (
+                f"{AT}.trafficRoutings[0].customNetworkRefs",
+                "scripts do not move weight between Services of a pair: name a route in gateway",
             )
         ],
     ),

@@ -14,9 +14,12 @@ from rollout_lws.objects.resources import Resource
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject
 from rollout_lws.observe.explanations import FIELDS
 from rollout_lws.observe.snapshot import ListedWorld
+from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.store import Event, Object
+from rollout_lws.traffic.custom.scripts import Evaluation, Outcome, Scripts
+from tests.scenarios.lua import evaluated
 from tests.scenarios.names import KEYS, NAMESPACE
 
 #: Kinds that are known only while they are wanted, and so many seconds after that.
@@ -43,6 +46,44 @@ class StoreWorld(ListedWorld):
         self._wanted: dict[Resource, float] = {}
         self._followed: frozenset[str] = frozenset()
         self._jobs: frozenset[str] = frozenset()
+
+        #: The ConfigMap with scripts, by namespace and name; None for a controller that runs none.
+        self.scripts_in: tuple[str, str] | None = None
+        self._asked_kinds: frozenset[tuple[str, str]] = frozenset()
+        self._reads_scripts = False
+        self._outcomes: dict[Evaluation, Outcome] = {}
+
+    def want_scripts(self, wanted: Wanted) -> bool:
+        """What is known of custom kinds and scripts from now on, and nothing else; True when some of it was not before.
+        Scripts run at once, in processes like the controller's.
+        """
+        before = self._asked_kinds, self._reads_scripts, self._outcomes
+        self._asked_kinds, self._reads_scripts = frozenset(wanted.custom_kinds), wanted.scripts
+        self._outcomes = {each: evaluated(each) for each in wanted.evaluations}
+        kinds, reads, outcomes = before
+        return not (self._asked_kinds <= kinds and reads >= wanted.scripts and self._outcomes.keys() <= outcomes.keys())
+
+    def custom_kind(self, api_version: str, kind: str) -> Resource | None:
+        if (api_version, kind) not in self._asked_kinds:
+            return None
+        group, _, version = api_version.rpartition("/")
+        served = (each.resource for each in self.server.served)
+        return next((each for each in served if (each.group, each.version, each.kind) == (group, version, kind)), None)
+
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
+        return None if (api_version, kind) in self._asked_kinds else ""
+
+    def scripts(self, rollout: str) -> Scripts:
+        if self.scripts_in is None:
+            return Scripts()
+        source = "/".join(self.scripts_in)
+        if not self._reads_scripts:
+            return Scripts(source, waits="")
+        try:
+            found = self.server.get(kinds.CONFIG_MAPS, *self.scripts_in)
+        except ApiError:
+            found = {}
+        return Scripts(source, found.get("data") or {}, outcomes=self._outcomes)
 
     def _take(self, event: Event) -> None:
         self._heard_of = event.version

@@ -228,8 +228,8 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
                 {"service": "llama", "customNetworkRefs": [{"apiVersion": "v1", "kind": "R", "name": "r"}]}
             ]
         },
-        "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: other routing objects are not built yet: use"
-        " gateway.httpRouteName or ingress",
+        "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: this controller runs no scripts: start it with"
+        " --custom-network-scripts, or use gateway.httpRouteName or ingress",
     ),
     (
         "single Service",

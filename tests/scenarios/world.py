@@ -215,7 +215,7 @@ class World(User, Waits):
         new = None if decision.aside else self.view.want(decision.wanted.kinds)
         if not decision.aside:
             pods, jobs = self.view.want_pods(decision.wanted.pods), self.view.want_job_pods(decision.wanted.jobs)
-            if pods or jobs:
+            if pods or jobs or self.view.want_scripts(decision.wanted):
                 self._wake()
         if new is not None:
             asyncio.get_running_loop().call_later(new + 1e-6, self._wake)

@@ -17,7 +17,7 @@ from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 from rollout_lws.rollout.roles import kept_groups, swapping
 from rollout_lws.rollout.roles.writes import forget_number
-from rollout_lws.rollout.routing import orphaned_annotations, selector_pinning
+from rollout_lws.rollout.routing import orphaned_annotations, scripts, selector_pinning
 from rollout_lws.rollout.routing.route_result import DONE
 from rollout_lws.rollout.routing.unmanaged_backends import of_one_workload
 from rollout_lws.rollout.state import CleaningUp
@@ -97,6 +97,10 @@ def settle(d: Draft) -> Draft:
     if facts is not None and facts.waits:
         d = d.brief_until(applied_lately(d) if not facts.trouble else None)
         return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, facts.waits)
+    unknown = scripts.awaited(facts, scripts.planned(d)) if facts is not None else ""
+    if facts is not None and unknown:
+        d = d.brief_until(applied_lately(d) if not facts.scripts.waits else None)
+        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, unknown)
     if not d.o.autoscalers.synced:
         d = d.brief_until(applied_lately(d) if not d.o.autoscalers.trouble else None)
         return autoscalers.await_list(d)

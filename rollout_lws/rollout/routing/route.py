@@ -16,6 +16,7 @@ from rollout_lws.api.words import DrainUntil
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.recent_writes import written_lately
+from rollout_lws.rollout.routing import scripts
 from rollout_lws.rollout.routing.backend_listing import WITHOUT_REQUESTS, Listing
 from rollout_lws.rollout.routing.drains import Leaving, drained, fixed
 from rollout_lws.rollout.routing.route_result import DONE, Routed
@@ -33,6 +34,7 @@ from rollout_lws.rollout.routing.weights import (
 )
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_since
 from rollout_lws.traffic import pools
+from rollout_lws.traffic.custom_router import evaluations
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.registry import spec_of
@@ -91,6 +93,12 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     cut_off = next(filter(None, (each.cut_off for each in states)), "")
     if cut_off and split.names_new:
         split, why = ALL_STABLE, cut_off
+    needed = evaluations(every, split)
+    d = d.but(evaluations=(*d.evaluations, *needed))
+    unknown = scripts.awaited(facts, needed) if split.reaches_new else ""
+    if unknown:
+        # What is written stays as it is; mostly the answer takes some milliseconds.
+        return d.persist_later(brief=not facts.scripts.waits), Routed(False, unknown)
     unsaid = next((problem.message for each in every if (problem := each.check(split)) is not None), "")
     if unsaid:
         # The plan was edited during the release: the current weights stay until the user corrects it.

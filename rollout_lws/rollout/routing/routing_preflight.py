@@ -24,7 +24,7 @@ from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import Names, of_sides
 from rollout_lws.traffic.pinned_selectors import Selector
-from rollout_lws.traffic.registry import resources_of
+from rollout_lws.traffic.registry import CUSTOM, resources_of
 from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
 from rollout_lws.traffic.routers import named, routers
 from rollout_lws.traffic.selectors import Selecting, own_label
@@ -73,7 +73,9 @@ def _unnamed(d: Draft, ref: ObjectRef, users: ObjectRef) -> str:
     """Why ``ref``, which is written for the user's object, is not named in the spec; "" if it is."""
     names = named(settings(d))
     every = resources_of(names) if names is not None else ()
-    if any((resource.kind, name) == (users.kind, users.name) for resource, name in every):
+    custom = names.custom if names is not None else ()
+    known = {*((resource.kind, name) for resource, name in every), *((each.kind, each.name) for each in custom)}
+    if (users.kind, users.name) in known:
         return ""
     return f"{ref} is not named in trafficRoutings: name it again until the release is over, or go back"
 
@@ -165,7 +167,8 @@ def renamed(d: Draft) -> Refusal | None:
     facts = d.o.routing
     if facts is None or _asked(d, facts) == facts.names:
         return None
-    there = ", ".join(f"{resource.kind} {name}" for resource, name in resources_of(facts.names) if name)
+    known = (f"{resource.kind} {name}" for resource, name in resources_of(facts.names) if name)
+    there = ", ".join((*known, *map(str, facts.names.custom)))
     return Refusal(
         Reason.ROUTE_PROBLEM,
         f"this release shares requests by {there}: name the same in trafficRoutings again until it is over, or go back",
@@ -317,7 +320,12 @@ def _routers(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refus
         for index in range(1, len(d.strategy.steps) + 1):
             unsaid = each.check(share_of_step(d, index))
             if unsaid is not None:
-                yield Refusal(Reason.ROUTE_PROBLEM, unsaid.message, _at(d, f"steps[{index - 1}].matches"))
+                # A script fails for what it is given; other routers cannot express matches.
+                blamed = FieldRef(unsaid.path, unsaid.ref.kind, unsaid.ref.name) if each.spec is CUSTOM else None
+                at = blamed or _at(d, f"steps[{index - 1}].matches")
+                yield Refusal(Reason.ROUTE_PROBLEM, unsaid.message, at)
+                if blamed is not None:
+                    break
 
 
 def _refusal(problem: Problem) -> Refusal:

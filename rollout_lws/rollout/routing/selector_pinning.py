@@ -49,7 +49,8 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     facts, annotated = d.o.routing, d.o.marked
     routes = annotated.any_own or bool(annotated.deleted_uids)
     workload = d.o.stable.workload.metadata.uid if d.o.stable is not None else None
-    noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
+    searched = looked_for(d.o.rollout, d.status, workload, routes=routes)
+    noting = (*ROUTING_KINDS, *annotated.custom.resources) if searched else ()
     if d.paired:
         # Its weights are ours at rest, too.
         names = looked_at_kinds(facts.names) if facts is not None else ()
@@ -60,7 +61,8 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     releases = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
     if not (waits or releases or routes or d.o.canary is not None):
         return (), noting
-    return (*facts.endpoints,), (*looked_at_kinds(facts.names), *noting)
+    own = annotated.custom.of(facts.names.custom).resources
+    return (*facts.endpoints,), (*looked_at_kinds(facts.names), *own, *noting)
 
 
 def withdraw_annotated(d: Draft) -> tuple[Draft, Routed]:

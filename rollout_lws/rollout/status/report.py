@@ -20,7 +20,7 @@ from rollout_lws.rollout.gates.kinds.jobs import upkeep
 from rollout_lws.rollout.groups.watch_demand import explaining_kinds
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason
-from rollout_lws.rollout.routing import draining, orphaned_annotations, selector_pinning, sides
+from rollout_lws.rollout.routing import draining, orphaned_annotations, scripts, selector_pinning, sides
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of
 from rollout_lws.rollout.status import batch_release, counts, throttle
 from rollout_lws.workload.canary import canary_name
@@ -147,7 +147,7 @@ def _wanted(d: Draft) -> Wanted:
     explaining = explaining_kinds(d)
     own = Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining))
     own = own.plus(Wanted(measurements=d.measurements))
-    return own.plus(measurements.wanted(d)).plus(upkeep.wanted(d))
+    return own.plus(measurements.wanted(d)).plus(upkeep.wanted(d)).plus(scripts.wanted(d))
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

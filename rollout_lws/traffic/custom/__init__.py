@@ -1,0 +1,1 @@
+"""Objects of any kind that scripts of an administrator change (``customNetworkRefs``)."""

@@ -1,0 +1,43 @@
+"""Releases that share requests by objects of kinds which only a script knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.custom import BY_MESH, DESTINATION_RULES, MESH, RULE, VIRTUAL_SERVICES
+from tests.scenarios.routed import SERVICE, assert_given_back, routed_at_rest
+from tests.scenarios.stories import waiting_for_approval
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.looptime
+CANARY_SERVICE = f"{SERVICE}-canary"
+STEPS: tuple[dict[str, Any], ...] = (
+    {"replicas": 1, "traffic": "20%", "pause": {}},
+    {"replicas": 2, "traffic": "40%", "pause": {}},
+)
+
+
+def shares(world: World) -> dict[str, int | None]:
+    """Weight by host in the VirtualService's rule without matches."""
+    live = world.get(VIRTUAL_SERVICES, MESH)
+    assert live is not None
+    rule = next(each for each in live["spec"]["http"] if "match" not in each)
+    return {each["destination"]["host"]: each.get("weight") for each in rule["route"]}
+
+
+async def test_a_release_goes_through_its_shares_and_gives_everything_back(world: World) -> None:
+    before = await routed_at_rest(world, *STEPS, by=BY_MESH)
+    await waiting_for_approval(world)
+    assert shares(world) == {SERVICE: 80, CANARY_SERVICE: 20}
+    rule = world.get(DESTINATION_RULES, RULE)
+    assert rule is not None and [each["name"] for each in rule["spec"]["subsets"]] == ["canary"]
+    world.approve()
+    await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval")
+    assert shares(world) == {SERVICE: 60, CANARY_SERVICE: 40}
+    world.approve()
+    await world.until_state("Healthy", 1200)
+    await world.rest()
+    assert_given_back(world, before, BY_MESH)
+    assert world.groups() == world.all_at("v2")

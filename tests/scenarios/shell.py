@@ -91,7 +91,8 @@ class ShellWorld(World):
 
         transport = DirectTransport(cast(ApiServer, Door(self.server, before)), self.faults)
         self.metrics = Metrics()
-        clock, settings = LoopClock(ORIGIN), Settings(scrape_through="api-server")
+        settings = Settings(scrape_through="api-server", custom_network_scripts="/".join(self.view.scripts_in or ()))
+        clock = LoopClock(ORIGIN)
         told = self.notifications(clock, self.metrics)
         controller = Controller(Client(transport), settings, clock, self.metrics, told)
         async with controller.running():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.scenarios.custom import BY_MESH, DESTINATION_RULES, MESH, RULE, VIRTUAL_SERVICES
 from tests.scenarios.routed import SERVICE, assert_given_back, routed_at_rest
+from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.world import World
 
@@ -27,7 +29,18 @@ def shares(world: World) -> dict[str, int | None]:
     return {each["destination"]["host"]: each.get("weight") for each in rule["route"]}
 
 
-async def test_a_release_goes_through_its_shares_and_gives_everything_back(world: World) -> None:
+@pytest.fixture(params=[World, ShellWorld], ids=["decisions", "controller"])
+async def made(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """A world whose decisions are made over its store, and one with the whole controller in it."""
+    world: World = request.param()
+    yield world
+    if isinstance(world, ShellWorld):
+        await world.gone()
+    world.close()
+
+
+async def test_a_release_goes_through_its_shares_and_gives_everything_back(made: World) -> None:
+    world = made
     before = await routed_at_rest(world, *STEPS, by=BY_MESH)
     await waiting_for_approval(world)
     assert shares(world) == {SERVICE: 80, CANARY_SERVICE: 20}

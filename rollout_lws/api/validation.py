@@ -15,6 +15,7 @@ from rollout_lws.api.gate_spec import Analysis
 from rollout_lws.api.problem import Problem
 from rollout_lws.api.rollout_spec import (
     CanaryStrategy,
+    GatewayRef,
     HttpMatch,
     RolloutSpec,
     Step,
@@ -107,7 +108,13 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
 
 
 def _custom(routing: TrafficRouting, at: str) -> Iterator[Problem]:
-    seen = set()
+    gateway, group = routing.gateway or GatewayRef(), "gateway.networking.k8s.io"
+    seen = {
+        (group, "HTTPRoute", gateway.http_route_name),
+        (group, "GRPCRoute", gateway.grpc_route_name),
+        ("networking.istio.io", "VirtualService", routing.istio.virtual_service_name if routing.istio else None),
+        ("networking.k8s.io", "Ingress", routing.ingress.name if routing.ingress else None),
+    }
     for index, ref in enumerate(routing.custom_network_refs):
         path, found = f"{at}.customNetworkRefs[{index}]", (ref.api_version.partition("/")[0], ref.kind, ref.name)
         if found in seen:

@@ -183,7 +183,7 @@ def scripts_off(d: Draft) -> Iterator[Problem]:
         yield Problem(
             f"spec.strategy.{'canary' if strategy.canary is not None else 'blueGreen'}.trafficRoutings[0]"
             ".customNetworkRefs",
-            f"this controller runs no scripts: start it with {FLAG}, or use gateway.httpRouteName or ingress",
+            f"this controller runs no scripts: start it with {FLAG}, or name a route in gateway, istio or ingress",
         )
 
 

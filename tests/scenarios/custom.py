@@ -10,14 +10,14 @@ from tests.scenarios import lua
 from tests.scenarios.routed import ROUTE, SERVICE, Provider, create_route, make
 from tests.scenarios.world import World
 
-ISTIO = "networking.istio.io"
-VIRTUAL_SERVICES = Resource(ISTIO, "v1", "VirtualService", "virtualservices")
-DESTINATION_RULES = Resource(ISTIO, "v1", "DestinationRule", "destinationrules")
+MESH_GROUP = "mesh.example.com"
+MESH_ROUTES = Resource(MESH_GROUP, "v1", "MeshRoute", "meshroutes")
+MESH_RULES = Resource(MESH_GROUP, "v1", "MeshRule", "meshrules")
 SCRIPTS = ("rollout-lws-system", "rollout-scripts")
 #: The texts of the ConfigMap with scripts.
 TEXTS = {
-    f"lua.traffic.routing.VirtualService.{ISTIO}": lua.VIRTUAL_SERVICE,
-    f"lua.traffic.routing.DestinationRule.{ISTIO}": lua.DESTINATION_RULE,
+    f"lua.traffic.routing.MeshRoute.{MESH_GROUP}": lua.VIRTUAL_SERVICE,
+    f"lua.traffic.routing.MeshRule.{MESH_GROUP}": lua.DESTINATION_RULE,
     f"lua.traffic.routing.HTTPRoute.{HTTP_ROUTES.group}": lua.HTTP_ROUTE,
 }
 MESH, RULE = "llama-mesh", "llama-subsets"
@@ -51,18 +51,18 @@ def create_scripts(world: World, texts: Mapping[str, str] | None = None) -> None
 
 
 def create_mesh(world: World) -> None:
-    """A Service, and a VirtualService and a DestinationRule of a mesh for it."""
+    """A Service, and objects of two kinds of a mesh for it."""
     create_scripts(world)
     create_route(world)
-    for resource in (VIRTUAL_SERVICES, DESTINATION_RULES):
+    for resource in (MESH_ROUTES, MESH_RULES):
         world.server.create(CUSTOM_RESOURCE_DEFINITIONS, definition(resource))
     host = {"destination": {"host": SERVICE, "port": {"number": 80}}}
     rules = [
         {"match": [{"uri": {"prefix": "/admin"}}], "route": [{"destination": {"host": "admin"}}]},
         {"route": [host]},
     ]
-    make(world, VIRTUAL_SERVICES, MESH, spec={"hosts": ["llama.example.com"], "http": rules})
-    make(world, DESTINATION_RULES, RULE, spec={"host": SERVICE})
+    make(world, MESH_ROUTES, MESH, spec={"hosts": ["llama.example.com"], "http": rules})
+    make(world, MESH_RULES, RULE, spec={"host": SERVICE})
 
 
 def create_scripted_route(world: World) -> None:
@@ -73,8 +73,8 @@ def create_scripted_route(world: World) -> None:
 
 BY_MESH = Provider(
     "Mesh",
-    {"customNetworkRefs": [ref(VIRTUAL_SERVICES, MESH), ref(DESTINATION_RULES, RULE)]},
-    ((VIRTUAL_SERVICES, MESH), (DESTINATION_RULES, RULE)),
+    {"customNetworkRefs": [ref(MESH_ROUTES, MESH), ref(MESH_RULES, RULE)]},
+    ((MESH_ROUTES, MESH), (MESH_RULES, RULE)),
     create_mesh,
     tells=False,
 )

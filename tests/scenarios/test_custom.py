@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.custom import BY_MESH, DESTINATION_RULES, MESH, RULE, VIRTUAL_SERVICES
+from tests.scenarios.custom import BY_MESH, MESH, MESH_ROUTES, MESH_RULES, RULE
 from tests.scenarios.routed import SERVICE, assert_given_back, routed_at_rest
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import waiting_for_approval
@@ -22,8 +22,8 @@ STEPS: tuple[dict[str, Any], ...] = (
 
 
 def shares(world: World) -> dict[str, int | None]:
-    """Weight by host in the VirtualService's rule without matches."""
-    live = world.get(VIRTUAL_SERVICES, MESH)
+    """Weight by host in the route's rule without matches."""
+    live = world.get(MESH_ROUTES, MESH)
     assert live is not None
     rule = next(each for each in live["spec"]["http"] if "match" not in each)
     return {each["destination"]["host"]: each.get("weight") for each in rule["route"]}
@@ -44,7 +44,7 @@ async def test_a_release_goes_through_its_shares_and_gives_everything_back(made:
     before = await routed_at_rest(world, *STEPS, by=BY_MESH)
     await waiting_for_approval(world)
     assert shares(world) == {SERVICE: 80, CANARY_SERVICE: 20}
-    rule = world.get(DESTINATION_RULES, RULE)
+    rule = world.get(MESH_RULES, RULE)
     assert rule is not None and [each["name"] for each in rule["spec"]["subsets"]] == ["canary"]
     world.approve()
     await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval")

@@ -229,7 +229,7 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
             ]
         },
         "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: this controller runs no scripts: start it with"
-        " --custom-network-scripts, or use gateway.httpRouteName or ingress",
+        " --custom-network-scripts, or name a route in gateway, istio or ingress",
     ),
     (
         "single Service",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,8 +20,10 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import ManagedRef
 from rollout_lws.traffic.registry import CUSTOM
 from rollout_lws.traffic.router import Problem, Router, RouteState, Written, does_not_exist, patched
-from rollout_lws.traffic.split import Object, Split
+from rollout_lws.traffic.split import Object, Split, listed
 
+#: The new version's backend without requests; when it was named is no matter of scripts.
+_LISTED = listed(datetime.min.replace(tzinfo=UTC))
 #: What scripts get as the weight of a split without one, as in Kruise.
 _NO_WEIGHT = -1
 
@@ -62,18 +65,23 @@ class CustomRouter:
 
     @cached_property
     def state(self) -> RouteState:
-        """Nothing tells when such an object is in use, so the grace period covers that, as for an Ingress."""
+        """Nothing tells when such an object is in use, so the grace period covers that, as for an Ingress. It names the
+        new version's backend once its script was run for a share of nothing, whatever that has written.
+        """
         live, ref, mark = self._live, self._ref, self._mark
         if live is None:
             return RouteState(ref, (Written(ref, None),), missing=str(ref))
         drifted = marked_object.drifted(live, self.facts.by, self.facts.keys)
         return RouteState(
             ref,
-            (Written(ref, live, mark is not None, drifted),),
+            (Written(ref, live, mark is not None and not mark.withdrawn, drifted),),
             mark is not None and bool(mark.weight or mark.matches),
             mark.weight if mark is not None else 0,
             carried=mark is not None and mark.carried,
             unmarked=self._lost_mark,
+            unlisted=mark is None or mark.withdrawn,
+            withdrawn=mark is not None and mark.withdrawn,
+            listed_at=mark.listed_at if mark is not None else None,
             unaccepted=self._without_mark if self._lost_mark else "",
         )
 
@@ -91,7 +99,7 @@ class CustomRouter:
     def evaluation(self, split: Split) -> Evaluation | None:
         """What has to be evaluated before this split can be written; None where nothing has to, or nothing can."""
         text = self.facts.scripts.texts.get(key_of(self.named))
-        if not split.reaches_new or self._live is None or text is None:
+        if not split.names_new or self._live is None or text is None:
             return None
         modifier = split.header_modifier
         weight = split.weight if split.weight or not split.matches else _NO_WEIGHT
@@ -117,21 +125,32 @@ class CustomRouter:
             and not any(each.drifted for each in self.state.objects)
         )
 
+    def evaluations(self, split: Split) -> tuple[Evaluation, ...]:
+        """What has to be evaluated on the way to this split: it, and the backend without requests, if that comes first;
+        () where the object has the split.
+        """
+        if self.is_written(split):
+            return ()
+        ways = (_LISTED, split) if self.state.unlisted and split.names_new else (split,)
+        return tuple(found for each in ways if (found := self.evaluation(each)) is not None)
+
     def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         live, mark, resource = self._live, self._mark, self._resource
         if live is None or resource is None or self._lost_mark or self.is_written(split):
             return ()
-        if mark is None and not (checked and split.reaches_new):
+        if mark is None and not (checked and split.names_new):
             return ()
         asked = self.evaluation(split)
         after = self._result(asked) if asked is not None else self._own
-        if (split.reaches_new and asked is None) or not isinstance(after, dict):
+        if (split.names_new and asked is None) or not isinstance(after, dict):
             return ()
+        known = mark.listed_at if mark is not None and not mark.withdrawn else split.listed_at
         made = CustomMark(
             canary_service=self.facts.canary_service_name,
             weight=split.weight,
             matches=len(split.matches),
             evaluation=asked.digest if asked is not None else "",
+            listed_at=known if split.only_lists else None,
             carried=split.reaches_new or (mark is not None and mark.carried),
         )
         return patched(
@@ -185,13 +204,13 @@ class CustomRouter:
         return None
 
     def _unsaid(self, split: Split) -> Problem | None:
-        if not split.reaches_new or self._live is None or self.is_written(split):
+        if not split.names_new or self._live is None or self.is_written(split):
             return None
-        asked = self.evaluation(split)
-        if asked is None or self._lost_mark:
+        if self.evaluation(split) is None or self._lost_mark:
             return self._unusable()
-        after = self._result(asked)
-        return Problem(after, self._ref, "") if isinstance(after, str) else None
+        results = map(self._result, self.evaluations(split))
+        wrong = next((each for each in results if isinstance(each, str)), None)
+        return Problem(wrong, self._ref, "") if wrong is not None else None
 
     def _result(self, asked: Evaluation) -> dict[str, Any] | str | None:
         """The data that the script returns, why there is none, or None while it is not known."""
@@ -209,5 +228,4 @@ class CustomRouter:
 
 def evaluations(every: Iterable[Router], split: Split) -> tuple[Evaluation, ...]:
     """What has to be evaluated before these routers can write the split."""
-    custom = (each for each in every if isinstance(each, CustomRouter) and not each.is_written(split))
-    return tuple(found for each in custom if (found := each.evaluation(split)) is not None)
+    return tuple(found for each in every if isinstance(each, CustomRouter) for found in each.evaluations(split))

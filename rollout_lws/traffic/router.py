@@ -54,7 +54,8 @@ class RouteState:
     matches; ``reaches_canary`` says whether it sends any there, and ``carried`` whether it has in this release.
     ``unmarked``: it names the new version's backend, but another writer removed our annotation from it. ``unlisted``:
     the object does not name the new version's backend, and has to before it gives it requests;
-    ``listed_at`` is since when it does, None once it has given it some. The other fields are sentences that say what to
+    ``listed_at`` is since when it does, None once it has given it some; ``withdrawn``: the release itself has taken it
+    out. The other fields are sentences that say what to
     do, "" when all is well: ``missing`` is the user's object that does not exist, ``cut_off`` why the object sends the
     stable version no requests to split, where that does harm, ``unused`` why no weight counts as routed, whatever is
     written, and ``unaccepted`` why the object as it stands is not in use.
@@ -68,6 +69,7 @@ class RouteState:
     unmarked: bool = False
     unlisted: bool = False
     listed_at: datetime | None = None
+    withdrawn: bool = False
     missing: str = ""
     cut_off: str = ""
     unused: str = ""

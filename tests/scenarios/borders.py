@@ -12,6 +12,7 @@ from rollout_lws.objects.resources import (
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
+    LEADER_WORKER_SETS,
     SERVICES,
     Resource,
 )
@@ -22,12 +23,15 @@ from tests.scenarios.names import KEYS
 #: Kinds of which a release changes objects of others, or makes some beside them.
 FOREIGN = (SERVICES, HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, HORIZONTAL_POD_AUTOSCALERS)
 
+#: Groups of what a release makes or writes otherwise. Objects of other groups are of custom kinds.
+KNOWN = {rollouts().group, LEADER_WORKER_SETS.group, "", "apps", "batch", "discovery.k8s.io", "events.k8s.io"}
+
 
 def assert_within(store: Store, write: Write, name: str, namespace: str) -> None:
     """AssertionError where Rollout ``name`` writes an object that it has not made, that bears no mark of it or of one
     that is gone, and that its spec does not name; or where it deletes one that it has not made.
     """
-    if write.resource not in FOREIGN:
+    if write.resource not in FOREIGN and write.resource.group in KNOWN:
         return
     rollout, live = store.get(rollouts(), namespace, name), store.get(write.resource, namespace, write.name)
     if rollout is None or (live is None and not isinstance(write, Create)):
@@ -39,7 +43,7 @@ def assert_within(store: Store, write: Write, name: str, namespace: str) -> None
     known = {each["metadata"]["uid"] for each in store.list(rollouts(), namespace)}
     if made or (live is not None and _marked(live, rollout["metadata"]["uid"], known)):
         return
-    names = named(rollout)[write.resource]
+    names = (*named(rollout).get(write.resource, ()), *_custom(rollout, write.resource))
     if isinstance(write, Create):
         names = tuple(f"{each}-canary" for each in names)
     elif write.resource == HORIZONTAL_POD_AUTOSCALERS and live is not None:
@@ -55,8 +59,7 @@ def marks(live: dict[str, Any]) -> set[str]:
 
 def named(rollout: dict[str, Any]) -> dict[Resource, tuple[str, ...]]:
     """What the spec names, by kind."""
-    strategy = rollout["spec"]["strategy"]
-    asked = next(iter((strategy.get("canary") or strategy.get("blueGreen") or {}).get("trafficRoutings") or ()), {})
+    asked = asked_of(rollout)
     gateway, pools = asked.get("gateway") or {}, (asked.get("gateway") or {}).get("inferencePool") or {}
     found = {
         SERVICES: (asked.get("service"),),
@@ -66,6 +69,20 @@ def named(rollout: dict[str, Any]) -> dict[Resource, tuple[str, ...]]:
         HORIZONTAL_POD_AUTOSCALERS: (rollout["spec"]["workloadRef"]["name"],),
     }
     return {resource: tuple(filter(None, names)) for resource, names in found.items()}
+
+
+def _custom(rollout: dict[str, Any], resource: Resource) -> tuple[str, ...]:
+    """The objects of a kind that only scripts know."""
+    refs = asked_of(rollout).get("customNetworkRefs") or ()
+    kind = resource.api_version, resource.kind
+    return tuple(each["name"] for each in refs if (each["apiVersion"], each["kind"]) == kind)
+
+
+def asked_of(rollout: dict[str, Any]) -> dict[str, Any]:
+    """The first of trafficRoutings; {} without any."""
+    strategy = rollout["spec"]["strategy"]
+    routings = (strategy.get("canary") or strategy.get("blueGreen") or {}).get("trafficRoutings") or ()
+    return dict(next(iter(routings), {}))
 
 
 def _made(live: dict[str, Any], uid: str) -> bool:

@@ -96,7 +96,7 @@ for _, rule in ipairs(rules) do
       for _, match in ipairs(obj.matches or {}) do
         table.insert(added, { matches = { copied(match) }, backendRefs = { to_canary(ref, 1) } })
       end
-      if obj.canaryWeight > 0 then
+      if obj.canaryWeight >= 0 then
         ref.weight = obj.stableWeight
         table.insert(refs, to_canary(ref, obj.canaryWeight))
       end

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import (
+    CONFIG_MAPS,
     DESTINATION_RULES,
     ENDPOINT_SLICES,
     GRPC_ROUTES,
@@ -18,6 +19,7 @@ from rollout_lws.objects.resources import (
     INGRESSES,
     LWS_NAME,
     LWS_WORKER_INDEX,
+    NAMESPACES,
     SERVICES,
     VIRTUAL_SERVICES,
     Resource,
@@ -27,12 +29,15 @@ from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.traffic.registry import HTTP_ROUTE, named_in, spec_of
 from rollout_lws.traffic.route.kinds import RULES
 from rollout_lws.traffic.route.state import references, weight_of
+from tests.scenarios import lua
 from tests.scenarios.invariants import pinned_while_reachable
 from tests.scenarios.kinds import MADE
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 SERVICE, ROUTE, GATEWAY = "llama-api", "llama", "inference"
+#: Namespace and name of the ConfigMap with scripts.
+SCRIPTS = ("rollout-lws-system", "rollout-scripts")
 #: Weighted steps for an LWS of five groups.
 FIVE: tuple[dict[str, Any], ...] = tuple(
     {"replicas": number, "traffic": f"{10 * number}%", "pause": {}} for number in range(1, 6)
@@ -129,6 +134,24 @@ def create_subset(world: World) -> None:
     make(world, DESTINATION_RULES, ROUTE, spec={"host": SERVICE, "subsets": subsets, "trafficPolicy": policy})
 
 
+def custom_ref(resource: Resource, name: str) -> dict[str, str]:
+    """An entry of customNetworkRefs."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
+
+
+def create_scripts(world: World, texts: Mapping[str, str]) -> None:
+    """The ConfigMap with scripts, in the controller's namespace, and a controller that runs them."""
+    namespace, name = world.view.scripts_in = SCRIPTS
+    world.server.create(NAMESPACES, NAMESPACES.manifest(namespace))
+    world.server.create(CONFIG_MAPS, CONFIG_MAPS.manifest(name, namespace, data=dict(texts)))
+
+
+def create_scripted_route(world: World) -> None:
+    """An HTTPRoute that a script shares."""
+    create_scripts(world, {f"lua.traffic.routing.HTTPRoute.{HTTP_ROUTES.group}": lua.HTTP_ROUTE})
+    create_route(world)
+
+
 BY_ROUTE = Provider("HTTPRoute", {"gateway": {"httpRouteName": ROUTE}}, ((HTTP_ROUTES, ROUTE),), create_route)
 BY_POOLS = Provider(
     "InferencePool",
@@ -167,9 +190,18 @@ BY_SUBSET = Provider(
     {"virtual_service": ROUTE},
     tells=False,
 )
+BY_SCRIPT = Provider(
+    "Script",
+    {"customNetworkRefs": [custom_ref(HTTP_ROUTES, ROUTE)]},
+    ((HTTP_ROUTES, ROUTE),),
+    create_scripted_route,
+    tells=False,
+)
 #: All there are. Stories that name none go by ``ROUTES.provider``, and those of ``OTHERS`` tell what differs.
 PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
 OTHERS = PROVIDERS[1:]
+#: With one whose objects only a script knows, which the command line does not propose.
+AND_SCRIPTS = (*PROVIDERS, BY_SCRIPT)
 
 
 class ROUTES:

@@ -14,11 +14,11 @@ from rollout_lws.objects.resources import (
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.borders import FOREIGN, marks
 from tests.scenarios.routed import (
+    AND_SCRIPTS,
     BY_POOLS,
     BY_ROUTE,
     FIVE,
     POOL,
-    PROVIDERS,
     SERVICE,
     Provider,
     create_provider,
@@ -185,7 +185,7 @@ def name_another(world: World) -> None:
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("edit", [leave_alone, name_another])
 @pytest.mark.parametrize("forge", [wipe, wipe_all])
-@pytest.mark.parametrize("by", PROVIDERS, ids=str)
+@pytest.mark.parametrize("by", AND_SCRIPTS, ids=str)
 async def test_what_a_release_wrote_is_given_back_though_neither_status_nor_spec_name_it(
     world: World, by: Provider, forge: Any, edit: Any
 ) -> None:

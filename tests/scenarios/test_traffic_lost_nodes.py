@@ -12,7 +12,7 @@ from rollout_lws.objects.resources import LWS_WORKER_INDEX, PODS
 from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import BY_ROUTE, PROVIDERS, Provider, share
+from tests.scenarios.routed import AND_SCRIPTS, BY_ROUTE, Provider, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, World
 
@@ -59,7 +59,7 @@ def told(world: World) -> str:
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("by", PROVIDERS, ids=str)
+@pytest.mark.parametrize("by", AND_SCRIPTS, ids=str)
 async def test_a_canary_whose_leader_is_lost_gives_its_share_to_ready_leaders_of_stable(by: Provider) -> None:
     async with metered(QUARTER, replicas=3, by=by) as m:
         world = m.world

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.scenarios.metered import HEADER, NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import FIVE, PROVIDERS, Provider
+from tests.scenarios.routed import AND_SCRIPTS, FIVE, Provider
 from tests.scenarios.world import NAME
 
 pytestmark = [
     pytest.mark.looptime,
-    pytest.mark.parametrize("by", PROVIDERS, ids=str),
+    pytest.mark.parametrize("by", AND_SCRIPTS, ids=str),
 ]
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},

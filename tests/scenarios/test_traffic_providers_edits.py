@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
 from tests.scenarios.metered import HEADER, NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import INGRESS, PROVIDERS, SERVICE, Provider, hold_record
+from tests.scenarios.routed import AND_SCRIPTS, INGRESS, SERVICE, Provider, hold_record
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, ROLLOUTS
 
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.looptime,
     # What differs from the first measured stories by a single act.
     pytest.mark.long,
-    pytest.mark.parametrize("by", PROVIDERS, ids=str),
+    pytest.mark.parametrize("by", AND_SCRIPTS, ids=str),
 ]
 
 TWO: tuple[dict[str, Any], ...] = (

@@ -8,12 +8,12 @@ import pytest
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import CANARY_POOL, POOL, PROVIDERS, Provider, assert_given_back, make
+from tests.scenarios.routed import AND_SCRIPTS, CANARY_POOL, POOL, Provider, assert_given_back, make
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_others import again, vanish
 from tests.scenarios.world import NAME
 
-pytestmark = [pytest.mark.looptime, pytest.mark.parametrize("by", PROVIDERS, ids=str)]
+pytestmark = [pytest.mark.looptime, pytest.mark.parametrize("by", AND_SCRIPTS, ids=str)]
 
 REFUSAL = "too many routes"
 QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}

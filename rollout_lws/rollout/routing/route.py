@@ -210,7 +210,7 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
         for each in state.objects if not state.missing else ():
             # Our annotation may have been removed together with the written fields.
             wiped = split.reaches_new and given and not each.modified
-            lost = state.unlisted and (each.modified or given or relisted)
+            lost = state.unlisted and not state.withdrawn and (each.modified or given or relisted)
             unnamed = split.names_new and each is state.objects[0] and (lost or state.unmarked)
             if each.drifted or wiped or unnamed:
                 spec = spec_of(each.ref.kind) or router.spec

@@ -11,7 +11,7 @@ from rollout_lws.traffic.custom.scripts import Evaluation
 from rollout_lws.traffic.custom_router import evaluations
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import routers
-from rollout_lws.traffic.split import Split
+from rollout_lws.traffic.split import Split, listed
 
 
 def wanted(d: Draft) -> Wanted:
@@ -37,7 +37,7 @@ def planned(d: Draft) -> tuple[Evaluation, ...]:
         return ()
     first = d.sub.current_step_index if d.status.phase == Phase.PROGRESSING and d.status.sub is not None else 1
     steps = range(max(1, first), len(d.strategy.steps) + 1)
-    splits = dict.fromkeys((*(share_of_step(d, index) for index in steps), Split(100)))
+    splits = dict.fromkeys((listed(d.now), *(share_of_step(d, index) for index in steps), Split(100)))
     return tuple(dict.fromkeys(each for split in splits for each in evaluations(routers(facts), split)))
 
 

@@ -89,9 +89,9 @@ def _undone(live: Any, before: Any, after: Any, *, again: bool) -> Any:
     if isinstance(after, list) and isinstance(live, list) and (before is UNSET or isinstance(before, list)):
         items = _list(live, [] if before is UNSET else before, after, again=again)
         return items if items or before is not UNSET else UNSET
-    if isinstance(after, dict) and isinstance(live, dict) and (before is UNSET or isinstance(before, dict)):
-        members = undone(live, changes({} if before is UNSET else before, after), again=again)
-        return members if members or before is not UNSET else UNSET
+    if isinstance(after, dict) and isinstance(live, dict):
+        # What a script has added goes with all that others, or the server's defaults, have put into it.
+        return undone(live, changes(before, after), again=again) if isinstance(before, dict) else before
     return before if again else live
 
 
@@ -115,26 +115,21 @@ def _list(live: Sequence[Any], before: Sequence[Any], after: Sequence[Any], *, a
 
 
 def _stands(live: Any, before: Any, after: Any) -> bool:
-    if live == after:
-        return True
-    if isinstance(after, list) and isinstance(live, list) and (before is UNSET or isinstance(before, list)):
-        before = [] if before is UNSET else before
-        origin, written = paired(after, before), paired(live, after)
+    if isinstance(after, list) and isinstance(live, list):
+        was = before if isinstance(before, list) else []
+        origin, written = paired(after, was), paired(live, after)
         there = {made: at for at, made in written.items()}
         for made, item in enumerate(after):
-            at = there.get(made)
-            if made in origin:
-                # One that a user has removed is the user's.
-                was = before[origin[made]]
-                if at is not None and was != item and not _stands(live[at], was, item):
-                    return False
-            elif at is None or live[at] != item:
+            # One that a user has removed is the user's; one that the script has added is not.
+            original = was[origin[made]] if made in origin else UNSET
+            if made not in there and original is UNSET:
                 return False
-        gone = [item for at, item in enumerate(before) if at not in origin.values()]
-        return not any(item in live for item in gone)
-    if isinstance(after, dict) and isinstance(live, dict) and (before is UNSET or isinstance(before, dict)):
-        return stands(live, changes({} if before is UNSET else before, after))
-    return False
+            if made in there and original != item and not _stands(live[there[made]], original, item):
+                return False
+        return not any(item in live for at, item in enumerate(was) if at not in origin.values())
+    if isinstance(after, dict) and isinstance(live, dict):
+        return stands(live, changes(before if isinstance(before, dict) else {}, after))
+    return bool(live == after)
 
 
 def value_at(data: Any, path: Sequence[str]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import msgspec
 
@@ -21,7 +22,8 @@ _METADATA = ("labels", "annotations")
 class CustomMark(Struct, frozen=True):
     """``changes`` are those of the script, made for the split of ``weight`` percent and so many ``matches``;
     ``evaluation`` is the digest of script and input that they came of, "" for none. ``canary_service`` is the new
-    version's Service. ``carried``: the object has given the new version requests in this release.
+    version's Service. ``listed_at`` is since when the object names that without requests, None once it has given some.
+    ``carried``: it has given the new version requests in this release.
     """
 
     canary_service: str
@@ -29,7 +31,13 @@ class CustomMark(Struct, frozen=True):
     matches: int = 0
     evaluation: str = ""
     changes: tuple[Change, ...] = ()
+    listed_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     carried: bool = False
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the release itself has taken back what it had written."""
+        return self.listed_at is None and not (self.weight or self.matches)
 
 
 def read(live: Object, by: str, keys: Keys) -> CustomMark | None:

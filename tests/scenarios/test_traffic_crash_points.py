@@ -11,6 +11,7 @@ import pytest
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.rollout.reasons import EventReason
 from tests.scenarios.crashes import PARTS, kill_after_every_write
+from tests.scenarios.custom import BY_MESH
 from tests.scenarios.invariants import always_serving, at_most_down, share_only_for_who_serves
 from tests.scenarios.routed import AND_SCRIPTS, BY_ROUTE, INGRESS, Provider, assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, waiting_for_approval
@@ -81,7 +82,9 @@ Story = Callable[[World, Begun], Awaitable[None]]
 
 def dealt() -> Iterator[Any]:
     """Every story by every provider; of the shortest one each provider has a part in the default run."""
-    for by, story, part in itertools.product(AND_SCRIPTS, (finished, aborted, aborted_in_mid_promotion), range(PARTS)):
+    for by, story, part in itertools.product(
+        (*AND_SCRIPTS, BY_MESH), (finished, aborted, aborted_in_mid_promotion), range(PARTS)
+    ):
         late = part > 0 or story is not aborted
         yield pytest.param(
             by, story, part, marks=[pytest.mark.long] * late, id=f"{story.__name__}-by-{by}-{part + 1}-of-{PARTS}"

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from rollout_lws.cli.sandbox.command import SCRIPTS
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
 from rollout_lws.objects.resources import (
@@ -118,5 +119,6 @@ async def reading(home: Path, options: Options = FAST) -> AsyncIterator[Reader]:
     """A reader with a cluster of their own, and a controller."""
     async with playground(options, DEFAULT_API_GROUP) as cluster:
         reader = Reader(cluster, home)
-        async with process.running(Settings(kubeconfig=str(home / "kubeconfig"))):
+        settings = Settings(kubeconfig=str(home / "kubeconfig"), custom_network_scripts=SCRIPTS)
+        async with process.running(settings):
             yield reader

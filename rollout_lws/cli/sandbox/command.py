@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from rollout_lws import logs
 from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
@@ -17,6 +19,9 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.settings import Settings
+
+#: Scripts of a sandbox are turned on, where they can run: whoever has it is its administrator.
+SCRIPTS = f"{DEFAULT_NAMESPACE}/rollout-lws-scripts"
 
 
 @click.command()
@@ -54,7 +59,13 @@ def sandbox(
 ) -> None:
     """Run a Kubernetes API with LeaderWorkerSet on this machine until SIGINT or SIGTERM."""
     options = Options(nodes, gpus_per_node, Timing(ready_after=ready_after, speed=speed))
-    settings = Settings(api_group=api_group, kubeconfig=str(kubeconfig), scrape_through="api-server", notify=notify)
+    settings = Settings(
+        api_group=api_group,
+        kubeconfig=str(kubeconfig),
+        scrape_through="api-server",
+        notify=notify,
+        custom_network_scripts=SCRIPTS if find_spec("lupa") is not None else "",
+    )
     if notify and not controlled:
         raise click.UsageError("--notify: without --controller nothing sends: give both")
     asyncio.run(process.until_signalled(_run(options, settings, kubeconfig, port, controlled, files)))

@@ -97,24 +97,27 @@ def _undone(live: Any, before: Any, after: Any, *, again: bool) -> Any:
 
 def _list(live: Sequence[Any], before: Sequence[Any], after: Sequence[Any], *, again: bool) -> list[Any]:
     origin, written = paired(after, before), paired(live, after)
+    out = [at for at in range(len(before)) if at not in origin.values()]
     kept: list[tuple[int | None, Any]] = []
-    for at, item in enumerate(live):
-        made = written.get(at)
+    for index, item in enumerate(live):
+        made = written.get(index)
         if made is None:
-            kept.append((None, item))
+            # One that the script took out may be back already.
+            at = next((at for at in out if before[at] == item), None)
+            out = [each for each in out if each != at]
+            kept.append((at, item))
         elif made in origin:
-            was = before[origin[made]]
-            kept.append((origin[made], _undone(item, was, after[made], again=again)))
-    for at, item in enumerate(before):
-        if at in origin.values():
-            continue
-        # The script took it out: back behind the item that it stood behind.
+            kept.append((origin[made], _undone(item, before[origin[made]], after[made], again=again)))
+    for at in out:
+        # Back behind the item that it stood behind.
         behind = [index for index, (of, _) in enumerate(kept) if of is not None and of < at]
-        kept.insert(behind[-1] + 1 if behind else 0, (at, item))
+        kept.insert(behind[-1] + 1 if behind else 0, (at, before[at]))
     return [item for _, item in kept]
 
 
 def _stands(live: Any, before: Any, after: Any) -> bool:
+    if live == after:
+        return True
     if isinstance(after, list) and isinstance(live, list):
         was = before if isinstance(before, list) else []
         origin, written = paired(after, was), paired(live, after)
@@ -126,10 +129,11 @@ def _stands(live: Any, before: Any, after: Any) -> bool:
                 return False
             if made in there and original != item and not _stands(live[there[made]], original, item):
                 return False
-        return not any(item in live for at, item in enumerate(was) if at not in origin.values())
+        gone = (item for at, item in enumerate(was) if at not in origin.values())
+        return not any(live.count(item) > after.count(item) for item in gone)
     if isinstance(after, dict) and isinstance(live, dict):
         return stands(live, changes(before if isinstance(before, dict) else {}, after))
-    return bool(live == after)
+    return False
 
 
 def value_at(data: Any, path: Sequence[str]) -> Any:

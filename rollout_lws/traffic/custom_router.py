@@ -48,7 +48,8 @@ class CustomRouter:
 
     @property
     def resource(self) -> Resource:
-        return self._resource or self.spec.resource
+        """Until the cluster was asked for the kind, with its singular, which kubectl takes as well."""
+        return self._resource or resource_named(self.named)
 
     @property
     def _live(self) -> Object | None:
@@ -70,7 +71,8 @@ class CustomRouter:
         """
         live, ref, mark = self._live, self._ref, self._mark
         if live is None:
-            return RouteState(ref, (Written(ref, None),), missing=str(ref))
+            known = self.named.custom_kind in self.facts.custom
+            return RouteState(ref, (Written(ref, None),), missing=str(ref) if known else "")
         drifted = marked_object.drifted(live, self.facts.by, self.facts.keys)
         return RouteState(
             ref,
@@ -204,9 +206,9 @@ class CustomRouter:
         return None
 
     def _unsaid(self, split: Split) -> Problem | None:
-        if not split.names_new or self._live is None or self.is_written(split):
+        if not split.names_new or self.is_written(split):
             return None
-        if self.evaluation(split) is None or self._lost_mark:
+        if self._live is None or self.evaluation(split) is None or self._lost_mark:
             return self._unusable()
         results = map(self._result, self.evaluations(split))
         wrong = next((each for each in results if isinstance(each, str)), None)
@@ -224,6 +226,12 @@ class CustomRouter:
             case Output(body):
                 found = marked_object.returned(self._own, body)
                 return found if isinstance(found, dict) else f"{where}: {found}"
+
+
+def resource_named(ref: ManagedRef) -> Resource:
+    """The kind of an object by what a Rollout says of it; the plural is not known."""
+    group, _, version = ref.api_version.rpartition("/")
+    return Resource(group, version, ref.kind, ref.kind.lower())
 
 
 def evaluations(every: Iterable[Router], split: Split) -> tuple[Evaluation, ...]:

@@ -35,7 +35,7 @@ def links(case: Case) -> Iterator[Link]:
     if asked is None or facts is None or case.facts.observation.stable is None:
         return
     every = [(router, *_shown(case, router)) for router in routers(facts)]
-    unread = [case.unread(Name.ROUTE, about, router.spec.resource) for router, about, _ in every]
+    unread = [case.unread(Name.ROUTE, about, router.resource) for router, about, _ in every]
     found = None if any(unread) or not every else case.complained(Name.ROUTE, *every[0][1:])
     if found is not None:
         said = (_gateways_say(router) for router, _, _ in every) if found.state is State.BROKEN else ()
@@ -51,7 +51,7 @@ def _shown(case: Case, router: Router) -> tuple[str, tuple[str, ...]]:
     """The object of a router's link, the user's until a release has written one, and the command that shows it."""
     state = router.state
     ref = state.users if state.objects[0].live is None or state.missing else state.ref
-    return f"{ref.kind}/{ref.name}", (case.kubectl(f"get {router.spec.resource} {ref.name} -o yaml"),)
+    return f"{ref.kind}/{ref.name}", (case.kubectl(f"get {router.resource} {ref.name} -o yaml"),)
 
 
 def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: tuple[str, ...]) -> Link:

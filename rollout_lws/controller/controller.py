@@ -265,7 +265,7 @@ class Controller:
             await self._pods.close()
             await self._slices.close()
             await self._job_pods.close()
-            for kind in self._kinds.values():
+            for kind in tuple(self._kinds.values()):
                 await kind.close()
             await self._measuring.close()
             await self._networks.close()
@@ -303,7 +303,8 @@ class Controller:
             if resource not in self._kinds:
                 # Of a custom kind, which is known only when a Rollout names it.
                 self._kinds[resource] = self._watches_of(resource)
-        for resource, watches in self._kinds.items():
+        # Another worker may add kinds meanwhile.
+        for resource, watches in tuple(self._kinds.items()):
             await watches.want(key, ("",) if resource in wanted.kinds else ())
 
     def _watches_of(self, resource: Resource) -> OnDemandWatches[StoredObject]:

@@ -23,7 +23,7 @@ from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.go_json import encoded
 from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.permissions import Permission, is_denied
-from rollout_lws.objects.resources import API_RESOURCES, PODS, Resource
+from rollout_lws.objects.resources import API_RESOURCES, PODS, Resource, version_path
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 
 T = TypeVar("T")
@@ -115,8 +115,7 @@ class Client:
 
     async def discover(self, group: str, version: str) -> bytes:
         """The kinds that the server has in this version of a group ("": the core group), as an APIResourceList."""
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        return await self._read(Permission("get", API_RESOURCES), path, {})
+        return await self._read(Permission("get", API_RESOURCES), version_path(group, version), {})
 
     @asynccontextmanager
     async def watch(

@@ -73,6 +73,12 @@ def _segment(name: str) -> str:
     return quote(name, safe="")
 
 
+def version_path(group: str, version: str) -> str:
+    """URL path of what a server has in a version of a group ("": the core group); UsageError as for a Resource."""
+    parts = ("apis", _segment(group), _segment(version)) if group else ("api", _segment(version))
+    return "/" + "/".join(parts)
+
+
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods")

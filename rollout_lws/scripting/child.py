@@ -91,15 +91,13 @@ def main() -> None:
 
 def _lock_in() -> None:
     """No new file, socket or process from here on, no core dump, and bounds on memory and processor."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
-    held = pages * resource.getpagesize() or 2**28
-    for limit, value in (
-        (resource.RLIMIT_AS, held + _PROCESS_BYTES),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, 0),
-    ):
-        resource.setrlimit(limit, (value, value))
+    held = Path("/proc/self/statm")
+    if held.exists():
+        # Elsewhere than on Linux address space is no measure of memory; Lua's own bound holds there, too.
+        most = int(held.read_text().split()[0]) * resource.getpagesize() + _PROCESS_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE):
+        resource.setrlimit(limit, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS + 1))
 
 

@@ -77,7 +77,7 @@ class Lookups:
         for kind, found in tuple(self._of.items()):
             if kind not in kinds:
                 found.wanted_by.discard(key)
-                if not found.wanted_by:
+                if not found.wanted_by and self._of.get(kind) is found:
                     del self._of[kind]
                     await end([found.task] if found.task is not None else [])
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.objects.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.objects.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SERVICES
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.custom import BY_MESH, MESH, MESH_GROUP, MESH_ROUTES, MESH_RULES, RULE, TEXTS
 from tests.scenarios.routed import SCRIPTS, SERVICE, assert_given_back, hold_record, routed_at_rest, routing
@@ -332,3 +332,17 @@ async def test_what_the_script_of_a_rollout_that_is_gone_has_changed_is_given_ba
     await world.until_state("Healthy", 1200)
     await world.rest()
     assert hold_record(world, BY_MESH) == before
+
+
+async def test_a_right_that_is_missing_is_told_before_a_release_begins(world: World) -> None:
+    await routed_at_rest(world, *STEPS, by=BY_MESH)
+    said = "meshroutes is forbidden: allow the controller's account to list and watch it"
+    refused: Any = world.view.refused
+    refused[MESH_ROUTES] = said
+    world.set_image("v2")
+    await world.until(lambda: "forbidden" in world.status.get("message", ""))
+    await world.rest()
+    assert (world.state, world.status["message"], world.status["phase"]) == ("Routing", said, "Healthy")
+    del refused[MESH_ROUTES]
+    world.patch(SERVICES, SERVICE, {"metadata": {"labels": {"seen": "again"}}})
+    await world.until_state("AwaitingApproval")

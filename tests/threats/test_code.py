@@ -36,14 +36,14 @@ def test_nothing_is_run_as_code() -> None:
     assert found == []
 
 
-def test_only_login_programs_are_started_and_without_a_shell() -> None:
+def test_only_login_programs_and_our_own_process_for_scripts_are_started_and_without_a_shell() -> None:
     started = [
         (path.relative_to(PACKAGE), call)
         for path in PACKAGE.rglob("*.py")
         for name, call in _calls(path)
         if name.startswith(("subprocess.", "asyncio.create_subprocess")) or name in _STARTS
     ]
-    assert {str(path) for path, _ in started} == {"kubeconfig/login.py"}
+    assert {str(path) for path, _ in started} == {"kubeconfig/login.py", "scripting/runner.py"}
     for _, call in started:
         assert not [each for each in call.keywords if each.arg == "shell"]
         assert not isinstance(call.args[0], ast.JoinedStr | ast.Constant)

@@ -20,7 +20,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.settings import Settings
 
-#: Scripts of a sandbox are turned on, where they can run: whoever has it is its administrator.
+#: Scripts of a sandbox are turned on, where they can run: its user is its administrator.
 SCRIPTS = f"{DEFAULT_NAMESPACE}/rollout-lws-scripts"
 
 

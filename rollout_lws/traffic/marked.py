@@ -249,11 +249,9 @@ class Marked:
 def _restored(resource: Resource, live: Object, by: str, keys: Keys) -> Object:
     """The object as it was: by the entry on it if a script has changed it, whatever its kind, else as its kind is."""
     own = _OWN.get(resource)
-    return (
-        own(live, by, keys)
-        if own and marked_object.read(live, by, keys) is None
-        else marked_object.restored(live, by, keys)
-    )
+    if own is None or marked_object.read(live, by, keys) is not None:
+        return marked_object.restored(live, by, keys)
+    return own(live, by, keys)
 
 
 UNMARKED = Marked()

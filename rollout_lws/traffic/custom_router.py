@@ -191,14 +191,8 @@ class CustomRouter:
             )
         if live is None:
             return Problem(does_not_exist(self.facts, self.resource, ref), ref, "")
-        others = marks.others(live, self.facts.by, self.facts.keys)
-        if others:
-            return Problem(
-                f"{ref} is changed by the release of another Rollout, and what two scripts write cannot be told apart:"
-                " wait until that is over",
-                ref,
-                "",
-            )
+        if marks.others(live, self.facts.by, self.facts.keys):
+            return Problem(marked_object.changed_by_script(ref), ref, "")
         if self._lost_mark:
             return Problem(self._without_mark, ref, "")
         if len(marked_object.input_of(self._own, {})) > MOST_INPUT:

@@ -11,6 +11,8 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import GRPC_ROUTES, HTTP_ROUTES, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
+from rollout_lws.traffic.custom import marked_object
+from rollout_lws.traffic.custom.marked_object import changed_by_script
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import GRPC_ROUTE, HTTP_ROUTE, RouterSpec
 from rollout_lws.traffic.route import weighted
@@ -68,7 +70,8 @@ class RuleRouter(ABC):
         own, both = self._own(live), backends(self.facts.names)
         rules = self._written
         if split is None:
-            found = rules.route_problem(own, both, begun=begun)
+            by_script = marked_object.scripted(live, self.facts.by, self.facts.keys)
+            found = changed_by_script(self._ref) if by_script else rules.route_problem(own, both, begun=begun)
         else:
             found = rules.split_problem(own, both, split)
         return Problem(found, self._ref, f"spec.{self.spec.members[0]}") if found else None

@@ -277,8 +277,8 @@ async def test_an_object_that_another_rollouts_script_has_changed_is_waited_for(
     assert_stalled(
         world,
         Reason.ROUTE_PROBLEM,
-        f"MeshRoute {MESH} is changed by the release of another Rollout, and what two scripts write cannot be told"
-        " apart: wait until that is over",
+        f"MeshRoute {MESH} is changed by the release of another Rollout, and what a script writes cannot be told apart"
+        " from other changes: wait until that is over",
         phase="Healthy",
     )
     world.patch(MESH_ROUTES, MESH, {"metadata": {"annotations": {KEYS.original: None}}})

@@ -18,6 +18,7 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.split import ALL_STABLE, Split, listed
+from rollout_lws.traffic.weighted_router import HttpRouter
 
 MESH_ROUTES = Resource("mesh.example.com", "v1", "MeshRoute", "meshroutes")
 REF = ManagedRef(kind="MeshRoute", name="chat", api_version="mesh.example.com/v1")
@@ -177,3 +178,15 @@ def test_a_change_of_a_script_is_undone_whatever_the_kind(resource: Resource, de
     assert marked.any_own is not deleted
     writes = [*(marked.take_back(UID, "chat", "") if deleted else marked.give_back(""))]
     assert [_merged(shared, each.body) for each in writes if isinstance(each, Patch)] == [live()]
+
+
+def test_a_route_that_is_known_waits_for_the_script_of_another_rollout() -> None:
+    rules = [{"backendRefs": [{"name": "api", "port": 80}]}]
+    route = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": live()["metadata"]}
+    route |= {"spec": {"rules": rules}}
+    theirs = {**route, "metadata": written(live(), Split(20), SHARED)["metadata"]}
+    for found, by, waits in ((route, UID, False), (theirs, UID, False), (theirs, "uid-other", True)):
+        names = Names(service="api", refs=(ManagedRef(kind="HTTPRoute", name="chat"),))
+        facts = RoutingFacts(names, "prod", by, KEYS, objects={HTTP_ROUTES: {"chat": found}})
+        problem = HttpRouter(facts, "chat").check()
+        assert (problem is not None and "cannot be told apart" in problem.message) is waits

@@ -10,6 +10,7 @@ import msgspec
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.resources import ObjectRef
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.custom.changes import Change, Data, aligned, changes, mentions, stands, undone, value_at
 from rollout_lws.traffic.split import Object
@@ -45,6 +46,19 @@ def read(live: Object, by: str, keys: Keys) -> CustomMark | None:
     mark = marks.read(live, by, keys)
     # Entries of other kinds of routers have other members.
     return marks.read_as(CustomMark, live, by, keys) if mark is not None and "canaryService" in mark else None
+
+
+def scripted(live: Object, by: str, keys: Keys) -> bool:
+    """Whether a script has changed the object for another Rollout than the one with UID ``by``."""
+    return any(read(live, uid, keys) is not None for uid in marks.others(live, by, keys))
+
+
+def changed_by_script(ref: ObjectRef) -> str:
+    """Why a release may not write an object that another Rollout's release has changed, where either is by a script."""
+    return (
+        f"{ref} is changed by the release of another Rollout, and what a script writes cannot be told apart from other"
+        " changes: wait until that is over"
+    )
 
 
 def data_of(live: Object, keys: Keys) -> dict[str, Any]:

@@ -148,9 +148,9 @@ class Settings:
     through the API server for a controller outside of the cluster. ``scrape_every`` is the number of seconds between
     two rounds of them; it has no flag, since verdicts were tried with slices of 15 s, and only the demo has less time.
     ``notify`` are directories, each with a receiver of notifications; ``cluster_name`` is what these call the cluster,
-    "" for nothing. ``custom_network_scripts`` is the ConfigMap with scripts for objects of customNetworkRefs, as ``name``
-    in the namespace of the pod or as ``namespace/name``; "" has no scripts run. ``election`` is None without leader
-    election, ``guard`` None without the admission webhook.
+    "" for nothing. ``custom_network_scripts`` is the ConfigMap with scripts for objects of customNetworkRefs, as
+    ``name`` in the namespace of the pod or as ``namespace/name``; "" has no scripts run. ``election`` is None without
+    leader election, ``guard`` None without the admission webhook.
     """
 
     api_group: str = DEFAULT_API_GROUP

@@ -8,12 +8,15 @@ import msgspec
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
+    GRPC_ROUTES,
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     LEADER_WORKER_SETS,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
 from rollout_lws.objects.writes import Create, Delete, Write
@@ -60,10 +63,14 @@ def marks(live: dict[str, Any]) -> set[str]:
 def named(rollout: dict[str, Any]) -> dict[Resource, tuple[str, ...]]:
     """What the spec names, by kind."""
     asked = asked_of(rollout)
+    istio = asked.get("istio") or {}
     gateway, pools = asked.get("gateway") or {}, (asked.get("gateway") or {}).get("inferencePool") or {}
     found = {
         SERVICES: (asked.get("service"),),
         HTTP_ROUTES: (gateway.get("httpRouteName"),),
+        GRPC_ROUTES: (gateway.get("grpcRouteName"),),
+        VIRTUAL_SERVICES: (istio.get("virtualServiceName"),),
+        DESTINATION_RULES: (istio.get("destinationRuleName"),),
         INGRESSES: ((asked.get("ingress") or {}).get("name"),),
         INFERENCE_POOLS: (pools.get("stable"), pools.get("canary")),
         HORIZONTAL_POD_AUTOSCALERS: (rollout["spec"]["workloadRef"]["name"],),

@@ -166,7 +166,12 @@ def _routing(canary: CanaryStrategy) -> Iterator[Problem]:
     if routing.ingress is not None:
         yield Problem(
             f"{at}[0].ingress",
-            "an Ingress cannot name both Services of a pair: name a route in gateway",
+            "an Ingress cannot name both Services of a pair: name a route in gateway or istio",
+        )
+    if routing.istio is not None and routing.istio.destination_rule_name is not None:
+        yield Problem(
+            f"{at}[0].istio.destinationRuleName",
+            "both Services of a pair are yours, and no DestinationRule is copied: remove it",
         )
     if routing.custom_network_refs:
         yield Problem(

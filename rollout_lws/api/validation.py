@@ -100,10 +100,15 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
                 f"{path}.ingress",
                 "an Ingress cannot refer to inference pools: remove it, or refer to Services in the route",
             )
+        elif gateway is not None and gateway.inference_pool is not None and routing.istio is not None:
+            yield Problem(
+                f"{path}.istio",
+                "a VirtualService cannot refer to inference pools: remove it, or refer to Services in the routes",
+            )
         elif not routing.any_router:
             yield Problem(
                 f"{path}.gateway.httpRouteName",
-                "name the HTTPRoute that shares the requests, or set grpcRouteName, ingress or customNetworkRefs",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName, istio, ingress or customNetworkRefs",
             )
 
 

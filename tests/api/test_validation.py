@@ -265,7 +265,7 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.trafficRoutings[0].gateway.httpRouteName",
-                "name the HTTPRoute that shares the requests, or set grpcRouteName, ingress or customNetworkRefs",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName, istio, ingress or customNetworkRefs",
             )
         ],
     ),
@@ -332,6 +332,43 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             (
                 f"{AT}.trafficRoutings[0].ingress",
                 "an Ingress cannot refer to inference pools: remove it, or refer to Services in the route",
+            )
+        ],
+    ),
+    "pools and a VirtualService": (
+        canary(
+            trafficRoutings=[
+                {
+                    "service": "llama",
+                    "gateway": {"httpRouteName": "r", "inferencePool": {"stable": "a", "canary": "b"}},
+                    "istio": {"virtualServiceName": "v"},
+                }
+            ]
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].istio",
+                "a VirtualService cannot refer to inference pools: remove it, or refer to Services in the routes",
+            )
+        ],
+    ),
+    "pools and a GRPCRoute": (
+        canary(
+            trafficRoutings=[
+                {
+                    "service": "llama",
+                    "gateway": {
+                        "httpRouteName": "r",
+                        "grpcRouteName": "g",
+                        "inferencePool": {"stable": "a", "canary": "b"},
+                    },
+                }
+            ]
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].gateway.grpcRouteName",
+                "inference pools answer HTTP requests: remove it, or refer to Services in the routes",
             )
         ],
     ),
@@ -498,7 +535,7 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.trafficRoutings",
-                "the release of a pair moves requests: name the HTTPRoute and the Services of both workloads",
+                "the release of a pair moves requests: name the route and the Services of both workloads",
             )
         ],
     ),
@@ -553,7 +590,16 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.trafficRoutings[0].ingress",
-                "an Ingress cannot name both Services of a pair: use gateway.httpRouteName",
+                "an Ingress cannot name both Services of a pair: name a route in gateway or istio",
+            )
+        ],
+    ),
+    "a pair with a DestinationRule to copy": (
+        pair(routing={"gateway": None, "istio": {"virtualServiceName": "llama", "destinationRuleName": "llama"}}),
+        [
+            (
+                f"{AT}.trafficRoutings[0].istio.destinationRuleName",
+                "both Services of a pair are yours, and no DestinationRule is copied: remove it",
             )
         ],
     ),

@@ -12,11 +12,14 @@ import yaml
 
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
+    GRPC_ROUTES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     LEADER_WORKER_SETS,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
 from tests.docs.pages import blocks
@@ -27,6 +30,15 @@ from tests.scenarios.world import KEYS, NAME
 
 PAGE = Path("docs/traffic.md")
 Object = Mapping[str, Any]
+#: Kinds of which a release makes a second object, and leaves the user's alone.
+COPIED = (INGRESSES, DESTINATION_RULES)
+#: What is restored, and whether the controller stays its manager: a list as a whole, of a map what it has added goes.
+GIVEN_BACK = (
+    (HTTP_ROUTES, "rules", True),
+    (GRPC_ROUTES, "rules", True),
+    (VIRTUAL_SERVICES, "http", True),
+    (INFERENCE_POOLS, "selector", False),
+)
 #: As whom the controller writes.
 MANAGER: str = inspect.signature(Client).parameters["field_manager"].default
 STEP = {
@@ -105,15 +117,15 @@ async def test_a_release_changes_only_what_tools_are_told_to_ignore(by: Provider
         assert live is not None
         assert was is not None
         changed = list(changes(was["spec"], live["spec"], "spec"))
-        assert bool(changed) is (resource != INGRESSES)
+        assert bool(changed) is (resource not in COPIED)
         for members in changed:
             assert all(f"/{'/'.join(members)}/".startswith(ways[resource.kind]) for ways in ignored()), members
             assert owners(live, members) == {MANAGER}
         notes = set(changes(was["metadata"]["annotations"], live["metadata"]["annotations"]))
         assert notes <= {(KEYS.original,)}
-    for resource, name in ((SERVICES, f"{SERVICE}-canary"), (INGRESSES, f"{NAME}-canary")):
+    for resource, name in ((SERVICES, f"{SERVICE}-canary"), *((kind, f"{NAME}-canary") for kind in COPIED)):
         made = world.get(resource, name)
-        assert (made is not None) is (resource == SERVICES or by.name == "Ingress")
+        assert (made is not None) is (resource == SERVICES or by.name == resource.kind)
         if made is not None:
             assert not {*tracked["annotations"], *tracked["labels"]} & {
                 *made["metadata"].get("annotations", {}),
@@ -126,10 +138,10 @@ async def test_a_release_changes_only_what_tools_are_told_to_ignore(by: Provider
     world.request("Abort")
     await world.until_state("Aborted")
     await world.rest()
-    for resource, member in ((HTTP_ROUTES, "rules"), (INFERENCE_POOLS, "selector")):
+    for resource, member, stays in GIVEN_BACK:
         for name in (name for kind, name in by.hold_record if kind == resource):
             given_back = world.get(resource, name)
             assert given_back is not None
-            assert (MANAGER in owners(given_back, ("spec", member))) is (resource == HTTP_ROUTES)
+            assert (MANAGER in owners(given_back, ("spec", member))) is stays
     await world.gone()
     world.close()

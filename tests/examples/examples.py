@@ -16,7 +16,7 @@ Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(each.parent.name for each in FOLDER.glob("*/lws.yaml")))
 #: Those in which the release says which share of the requests each version gets.
-ROUTED = ("blue-green", "gateway", "in-place", "inference-pool", "ingress", "surge")
+ROUTED = ("blue-green", "gateway", "grpc", "in-place", "inference-pool", "ingress", "istio", "surge")
 
 
 def objects(name: str) -> list[Object]:

@@ -14,12 +14,14 @@ from tests.reader import Reader, reading
 OLD = {
     "quickstart": "1.27",
     **dict.fromkeys(ROUTED, "1.27"),
+    "grpc": "2.53",
     "vllm": "v0.27.1",
     "sglang": "v0.5.17",
 }
 NEW = {
     "quickstart": ("1.28", "1.29"),
     **dict.fromkeys(ROUTED, ("1.28", "1.28")),
+    "grpc": ("2.55", "2.55"),
     "vllm": ("v0.28.0", "v0.28.0"),
     "sglang": ("v0.5.18", "v0.5.18"),
 }

@@ -11,7 +11,9 @@ import pytest
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
     ENDPOINT_SLICES,
+    GRPC_ROUTES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -21,6 +23,7 @@ from rollout_lws.objects.resources import (
     LWS_WORKER_INDEX,
     PODS,
     SERVICES,
+    VIRTUAL_SERVICES,
 )
 from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.cluster import Options
@@ -36,9 +39,12 @@ from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 pytestmark = pytest.mark.looptime
 #: Seconds that a group loads.
 LOAD = 1200.0
-OLD = {**dict.fromkeys(("quickstart", *ROUTED), "1.27"), "vllm": "v0.27.1", "sglang": "v0.5.17"}
+OLD = {**dict.fromkeys(("quickstart", *ROUTED), "1.27"), "grpc": "2.53", "vllm": "v0.27.1", "sglang": "v0.5.17"}
 #: What requests go by, in an order in which each finds what it names.
-REACHED_BY = (SERVICES, GATEWAYS, INFERENCE_POOLS, HTTP_ROUTES, INGRESSES)
+REACHED_BY = (
+    *(SERVICES, GATEWAYS, INFERENCE_POOLS, HTTP_ROUTES, GRPC_ROUTES),
+    *(DESTINATION_RULES, VIRTUAL_SERVICES, INGRESSES),
+)
 
 
 @pytest.fixture
@@ -189,6 +195,8 @@ ENTRIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         {"InferencePool coder": NAME, "InferencePool coder-next": CANARY},
     ),
     "ingress": ({"ingress": "faq", "host": "faq.example.com", "path": "/v1/chat/completions"}, {}),
+    "grpc": ({"grpc_route": "reranker", "path": "/grpc.health.v1.Health/Check"}, {}),
+    "istio": ({"virtual_service": "translator", "path": "/v1/batch/translate"}, {}),
 }
 
 
@@ -207,7 +215,7 @@ async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_ba
     await world.rest()
     (new,) = meter.now("users", by="revision").keys() - {old}
     assert meter.now("users", by="revision") == {old: 0.9, new: 0.1}
-    matched = name in ("inference-pool", "ingress")
+    matched = name in ("grpc", "inference-pool", "ingress", "istio")
     assert meter.now("asking", by="revision") == ({new: 1.0} if matched else {old: 0.9, new: 0.1})
     service = next(each["metadata"]["name"] for each in objects(name) if each["metadata"]["name"].endswith("-api"))
     pins = (old, new) if style(name).one_workload else (NAME, CANARY)

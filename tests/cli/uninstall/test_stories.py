@@ -10,7 +10,10 @@ from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.place import place
 
 #: The examples, which are of every capacity and of every kind of route.
-EXAMPLES = ("quickstart", "gateway", "blue-green", "in-place", "surge", "ingress", "inference-pool")
+EXAMPLES = (
+    *("quickstart", "gateway", "blue-green", "in-place", "surge", "ingress", "inference-pool"),
+    *("grpc", "istio"),
+)
 EVERY = [pytest.param(each, marks=pytest.mark.long) for each in EXAMPLES]
 #: One story is told whenever tests are.
 SOON = [pytest.param(each, marks=() if each == "quickstart" else pytest.mark.long) for each in EXAMPLES]

@@ -48,7 +48,7 @@ def definitions() -> Iterator[dict[str, Any]]:
     """The kinds of the Gateway API and Contour's own, as their projects publish them."""
     published = tools.directory(tools.GATEWAY)
     for path in (*sorted((published / "gateway-api").glob("gateway.*.yaml")), published / "contour.yaml"):
-        for body in yaml.safe_load_all(path.read_text()):
+        for body in yaml.load_all(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if body and body["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
                 yield body
 

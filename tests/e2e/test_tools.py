@@ -9,13 +9,17 @@ import pytest
 
 from tests.e2e import tools
 
-#: Takes its orders from files beside it: ``broken`` names the program that does not compile, ``old`` says why. All
-#: modules have their sources in ``sources``.
+#: Takes its orders from files beside it: ``broken`` names the program that does not compile, ``old`` says why,
+#: ``offline`` why no module can be fetched. All modules have their sources in ``sources``.
 GO = """\
 here=$(dirname "$0")
 if [ "$1" = list ]; then
     [ ! -e "$here/old" ] || { cat "$here/old" >&2; exit 1; }
-    if [ "$3" = -f ]; then echo "$here/sources"; fi
+    exit 0
+fi
+if [ "$1" = mod ]; then
+    [ ! -e "$here/offline" ] || { cat "$here/offline" >&2; exit 1; }
+    echo "{\\"Dir\\": \\"$here/sources\\"}"
     exit 0
 fi
 while [ "$1" != -o ]; do shift; done
@@ -24,6 +28,16 @@ if grep -qs "/${2##*/}$" "$here/broken"; then echo "undefined: gophers" >&2; exi
 mkdir -p "$(dirname "$2")"
 echo program > "$2"
 """
+
+
+def publish(go: Path, bundle: tools.Bundle) -> None:
+    """What the bundle takes from modules lies in their sources, as read-only as Go keeps it."""
+    for _, path in bundle.files.values():
+        file = go / "sources" / path if path.endswith(".yaml") else go / "sources" / path / "gateway.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(path)
+        file.chmod(0o444)
+        file.parent.chmod(0o555)
 
 
 @pytest.fixture
@@ -45,24 +59,28 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_programs_are_built_and_only_once(go: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(go, tools.ISTIO)
     assert "make e2e-tools" in tools.missing()
     assert tools.main() == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "building etcd (1 of 4) ..."
-    assert told[-1] == str(tools.directory())
+    assert told[-2:] == [str(tools.directory()), str(tools.directory(tools.ISTIO))]
     assert {path.name for path in tools.directory().iterdir()} == set(tools.PLANE.programs)
     assert tools.missing() == ""
+    assert {path.name for path in tools.directory(tools.ISTIO).iterdir()} == set(tools.ISTIO.files)
     assert tools.main() == 0
     assert (go / "built").read_text().split() == list(tools.PLANE.programs.values())
 
 
+def test_a_module_that_cannot_be_fetched_leaves_nothing_and_is_told(go: Path) -> None:
+    (go / "offline").write_text("dial tcp: lookup proxy.golang.org: no such host\n")
+    with pytest.raises(tools.CannotBuild, match=r"go mod download -json istio\.io/api failed: dial tcp"):
+        tools.build(print, tools.ISTIO)
+    assert "make e2e-tools" in tools.missing(tools.ISTIO)
+
+
 def test_files_of_modules_lie_beside_the_programs_and_can_be_removed(go: Path) -> None:
-    for _, path in tools.GATEWAY.files.values():
-        file = go / "sources" / path if path.endswith(".yaml") else go / "sources" / path / "gateway.yaml"
-        file.parent.mkdir(parents=True)
-        file.write_text(path)
-        file.chmod(0o444)
-        file.parent.chmod(0o555)
+    publish(go, tools.GATEWAY)
     built = tools.build(print, tools.GATEWAY)
     assert {each.relative_to(built).as_posix() for each in built.rglob("*") if each.is_file()} == {
         *tools.GATEWAY.programs,
@@ -75,7 +93,7 @@ def test_files_of_modules_lie_beside_the_programs_and_can_be_removed(go: Path) -
 
 
 def test_bundles_do_not_share_a_directory() -> None:
-    bundles = (tools.PLANE, tools.NODE, tools.DNS, tools.GATEWAY)
+    bundles = (tools.PLANE, tools.NODE, tools.DNS, tools.GATEWAY, tools.ISTIO)
     assert len({tools.directory(each) for each in bundles}) == len(bundles)
 
 
@@ -87,6 +105,7 @@ def test_a_build_that_fails_leaves_nothing_and_can_be_tried_again(go: Path, caps
     assert "undefined: gophers" in told
     assert [path for path in tools.directory().parent.iterdir() if path.is_dir()] == []
     (go / "broken").unlink()
+    publish(go, tools.ISTIO)
     assert tools.main() == 0
 
 

@@ -1,4 +1,5 @@
-"""The programs of a real control plane, its nodes and a gateway, built from the Go modules that ``e2e`` pins.
+"""The programs of a real control plane, its nodes and a gateway, and the definitions of kinds that routers have, built
+and copied from the Go modules that ``e2e`` pins.
 
 Kubernetes publishes no API server for most machines that people develop on, and a fetched binary would have to be
 trusted; its modules build anywhere Go runs, with every source checked by a ``go.sum``. That takes minutes, so the
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import json
 import os
 import platform
 import re
@@ -39,7 +41,8 @@ class CannotBuild(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Programs that are built together: each by its name, with its package in the Go module at ``folder`` of MODULE.
+    """Programs that are built together, if any: each by its name, with its package in the Go module at ``folder`` of
+    MODULE.
 
     ``files`` are files or directories that lie beside the programs: each by its name, with the module that has it and
     its path there. ``verb`` is the target of the Makefile that builds them.
@@ -77,6 +80,13 @@ GATEWAY = Bundle(
         "contour.yaml": (_CONTOUR, "examples/contour/01-crds.yaml"),
         "gateway-api": ("sigs.k8s.io/gateway-api", "config/crd/experimental"),
     },
+)
+ISTIO = Bundle(
+    "definitions of Istio",
+    {},
+    "istio",
+    {"istio.yaml": ("istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml")},
+    verb="e2e-tools",
 )
 
 
@@ -205,12 +215,14 @@ def _compile(bundle: Bundle, name: str, into: Path, progress: Progress) -> None:
 
 
 def _source(bundle: Bundle, module: str) -> Path:
-    """Where Go has put the sources of ``module``, in the version that the bundle is built from."""
-    asked = ["go", "list", "-m", "-f", "{{.Dir}}", module]
+    """Where Go has put the sources of ``module``, in the version that the bundle is built from; it fetches them if no
+    program has needed them yet.
+    """
+    asked = ["go", "mod", "download", "-json", module]
     found = subprocess.run(asked, cwd=bundle.module, env=_environment(), capture_output=True, text=True)
     if found.returncode != 0:
-        raise CannotBuild(f"go list of {module} failed: {found.stderr.strip()}")
-    return Path(found.stdout.strip())
+        raise CannotBuild(f"{' '.join(asked)} failed: {found.stderr.strip() or found.stdout.strip()}")
+    return Path(json.loads(found.stdout)["Dir"])
 
 
 def _copy(source: Path, into: Path) -> None:
@@ -235,7 +247,8 @@ def alone(lock: Path, progress: Progress) -> Iterator[None]:
 
 def main() -> int:
     try:
-        print(build(functools.partial(print, flush=True)))
+        for bundle in (PLANE, ISTIO):
+            print(build(functools.partial(print, flush=True), bundle))
     except CannotBuild as error:
         print(f"no control plane: {error}", file=sys.stderr)
         return 1

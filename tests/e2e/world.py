@@ -23,6 +23,7 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
     STATEFUL_SETS,
+    Resource,
 )
 from rollout_lws.objects.writes import Create
 from rollout_lws.rollout.decision import ReleaseEvent
@@ -79,6 +80,7 @@ class RemoteWorld(User, Waits):
         programs: Programs,
         containers: Containers,
         gateway: Mapping[str, str] | None,
+        also: tuple[Resource, ...] = (),
     ) -> None:
         self.name, self.namespace, self._admin = NAME, namespace, admin
         self.containers, self.gateway = containers, gateway
@@ -86,7 +88,7 @@ class RemoteWorld(User, Waits):
         self.checks: list[Check] = []
         self.errors: list[BaseException] = []
         self._waiters: set[asyncio.Future[None]] = set()
-        self.mirror = Mirror(client, namespace, KINDS, self._seen, self._check)
+        self.mirror = Mirror(client, namespace, (*KINDS, *also), self._seen, self._check)
         self.server = Door(admin, namespace, self.mirror)  # type: ignore[assignment]
         self._settled = Settled(self.mirror, self.checks, containers)
         self._command = (
@@ -197,17 +199,19 @@ async def remote_world(
     labels: Mapping[str, str] | None = None,
     containers: Containers = TAGGED,
     gateway: Mapping[str, str] | None = None,
+    also: tuple[Resource, ...] = (),
 ) -> AsyncIterator[RemoteWorld]:
     """A world in a new ``namespace`` with ``labels``, its controller running as the user of kubeconfig ``controller``.
 
-    ``containers`` run in its pods; ``gateway`` is the parentRef to a Gateway for its routes, if there is one.
+    ``containers`` run in its pods; ``gateway`` is the parentRef to a Gateway for its routes, if there is one; ``also``
+    are kinds that the story looks at besides.
     """
     async with AsyncExitStack() as stack:
         client = Client(await stack.enter_async_context(connected(admin)))
         metadata = {"name": namespace, "labels": dict(labels or {})}
         await client.send(Create(NAMESPACES, {"metadata": metadata}, "a story of its own"))
         stack.enter_context(record.scene(admin, namespace, programs))
-        world = RemoteWorld(client, admin, controller, namespace, programs, containers, gateway)
+        world = RemoteWorld(client, admin, controller, namespace, programs, containers, gateway, also)
         for task in world.mirror.start():
             stack.push_async_callback(_ended, task)
         await world.mirror.synced()

@@ -108,7 +108,8 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
         elif not routing.any_router:
             yield Problem(
                 f"{path}.gateway.httpRouteName",
-                "name the HTTPRoute that shares the requests, or set grpcRouteName, istio, ingress or customNetworkRefs",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName, istio, ingress or"
+                " customNetworkRefs",
             )
 
 

@@ -265,7 +265,8 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.trafficRoutings[0].gateway.httpRouteName",
-                "name the HTTPRoute that shares the requests, or set grpcRouteName, istio, ingress or customNetworkRefs",
+                "name the HTTPRoute that shares the requests, or set grpcRouteName, istio, ingress or"
+                " customNetworkRefs",
             )
         ],
     ),

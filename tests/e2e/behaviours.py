@@ -35,6 +35,7 @@ from rollout_lws.sandbox.behaviours.base import Behaviour
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.lws.controller import LeaderWorkerSets
 from rollout_lws.sandbox.behaviours.lws.pods import GroupPods
+from rollout_lws.sandbox.behaviours.lws.restarts import KeptPods
 from rollout_lws.sandbox.behaviours.network.gateway import Gateways
 from rollout_lws.sandbox.behaviours.nodes import scheduler
 from rollout_lws.sandbox.behaviours.nodes.kubelet import Kubelet
@@ -67,7 +68,7 @@ def everything(options: Options) -> tuple[Behaviour, ...]:
     """Of machines (scheduler, kubelets, storage) and of controllers that a cluster may have real ones of."""
     machines = Scheduler(options.timing), Kubelet(options.timing), VolumeBinder()
     gateways, autoscalers = Gateways(options.gateway_lag), Autoscalers(options.autoscaler_lag)
-    return (*machines, LeaderWorkerSets(), GroupPods(), gateways, autoscalers)
+    return (*machines, LeaderWorkerSets(), GroupPods(), KeptPods(), gateways, autoscalers)
 
 
 #: What each of them is called.

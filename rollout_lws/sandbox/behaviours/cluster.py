@@ -14,6 +14,7 @@ from rollout_lws.sandbox.behaviours.jobs import Jobs
 from rollout_lws.sandbox.behaviours.lws import admission, pod_admission
 from rollout_lws.sandbox.behaviours.lws.controller import LeaderWorkerSets
 from rollout_lws.sandbox.behaviours.lws.pods import GroupPods
+from rollout_lws.sandbox.behaviours.lws.restarts import KeptPods
 from rollout_lws.sandbox.behaviours.network.endpoint_slices import EndpointSlices
 from rollout_lws.sandbox.behaviours.network.gateway import Gateways
 from rollout_lws.sandbox.behaviours.nodes import scheduler
@@ -39,8 +40,8 @@ class Options:
 
 
 class Cluster:
-    """A Kubernetes cluster with LeaderWorkerSet v0.10 on ``server``, which must already have the CRDs. Without that of
-    DisaggregatedSets there are none.
+    """A Kubernetes cluster with LeaderWorkerSet on ``server``, which must already have the CRDs: v0.10, or 1.0
+    where its definition is the installed one. Without that of DisaggregatedSets there are none.
 
     ``start`` needs a running event loop; ``stop`` ends all activity and raises the errors of the behaviours, if any.
     """
@@ -58,6 +59,7 @@ class Cluster:
                 Jobs(),
                 LeaderWorkerSets(),
                 GroupPods(),
+                KeptPods(),
                 DisaggregatedSets(),
                 EndpointSlices(),
                 Gateways(self.options.gateway_lag),

@@ -26,11 +26,11 @@ EPOCH = 1_790_000_000.0
 
 
 @asynccontextmanager
-async def cluster(options: Options | None = None) -> AsyncIterator[ApiServer]:
-    """A running cluster with the LeaderWorkerSet CRD; what fails inside fails the test."""
+async def cluster(options: Options | None = None, version: str = "0.10") -> AsyncIterator[ApiServer]:
+    """A running cluster with the LeaderWorkerSet CRD of ``version``; what fails inside fails the test."""
     loop = asyncio.get_running_loop()
     server = ApiServer(lambda: EPOCH + loop.time(), seed=1)
-    server.create(CUSTOM_RESOURCE_DEFINITIONS, lws_crd.manifest())
+    server.create(CUSTOM_RESOURCE_DEFINITIONS, lws_crd.manifest(version))
     server.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     running = Cluster(server, options)
     running.start()

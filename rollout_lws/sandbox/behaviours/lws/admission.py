@@ -1,4 +1,6 @@
-"""LWS's mutating and validating webhooks for LeaderWorkerSets, with the defaults and rules of v0.10."""
+"""LWS's mutating and validating webhooks for LeaderWorkerSets, with the defaults and rules of v0.10, and those of 1.0
+for the members that it added.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.spelling import in_full
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of
-from rollout_lws.sandbox.behaviours.lws.objects import SUBGROUP_EXCLUSIVE_TOPOLOGY
+from rollout_lws.sandbox.behaviours.lws import added_rules
+from rollout_lws.sandbox.behaviours.lws.added_rules import invalid
+from rollout_lws.sandbox.behaviours.lws.objects import SUBGROUP_EXCLUSIVE_TOPOLOGY, since_1_0
 from rollout_lws.sandbox.behaviours.lws.partition import resolve
 
 if TYPE_CHECKING:
@@ -64,6 +68,9 @@ def defaulted(lws: dict[str, Any]) -> dict[str, Any]:
     network = dict(spec.get("networkConfig") or {})
     network["subdomainPolicy"] = network.get("subdomainPolicy") or "Shared"
     filled = {**spec, "leaderWorkerTemplate": groups, "rolloutStrategy": strategy, "networkConfig": network}
+    if since_1_0(lws):
+        filled["groupReplacementPolicy"] = spec.get("groupReplacementPolicy") or "PostTermination"
+        filled["podTerminationPolicy"] = spec.get("podTerminationPolicy") or "Default"
     if policy == "Default" or (lws.get("spec") or {}).get("networkConfig") != network:
         # The webhook fills in something that no schema default covers, so it writes the whole object back.
         filled = in_full(filled)
@@ -75,16 +82,17 @@ def validate(lws: Object, old: Object | None) -> list[str]:
     spec, name = lws["spec"], lws["metadata"]["name"]
     found: list[str] = []
     if not _NAME.fullmatch(name):
-        found.append(_invalid("metadata.name", name, "must be a DNS-1035 label of at most 63 characters"))
+        found.append(invalid("metadata.name", name, "must be a DNS-1035 label of at most 63 characters"))
     replicas, size = int(spec["replicas"]), int(spec["leaderWorkerTemplate"]["size"])
     if replicas < 0:
-        found.append(_invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
+        found.append(invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
     if size < 1:
-        found.append(_invalid("spec.leaderWorkerTemplate.size", size, "must be greater than or equal to 1"))
+        found.append(invalid("spec.leaderWorkerTemplate.size", size, "must be greater than or equal to 1"))
     if replicas * size > _MOST_PODS:
-        found.append(_invalid("spec.replicas", replicas, f"replicas times size must not exceed {_MOST_PODS}"))
+        found.append(invalid("spec.replicas", replicas, f"replicas times size must not exceed {_MOST_PODS}"))
     found += _rolling_update(spec["rolloutStrategy"]["rollingUpdateConfiguration"], replicas)
     found += _subgroups(lws, old, size)
+    found += added_rules.violations(lws)
     return found
 
 
@@ -114,20 +122,20 @@ def _rolling_update(rolling: Mapping[str, Any], replicas: int) -> list[str]:
     found: list[str] = []
     partition = rolling["partition"]
     if partition < 0:
-        found.append(_invalid(f"{path}.partition", partition, "must be greater than or equal to 0"))
+        found.append(invalid(f"{path}.partition", partition, "must be greater than or equal to 0"))
     for field in ("maxUnavailable", "maxSurge"):
         value = rolling[field]
         if isinstance(value, str) and not _PERCENT.fullmatch(value):
-            found.append(_invalid(f"{path}.{field}", value, "must be an integer or a percentage such as '5%'"))
+            found.append(invalid(f"{path}.{field}", value, "must be an integer or a percentage such as '5%'"))
         elif isinstance(value, str) and int(value.removesuffix("%")) > 100:
-            found.append(_invalid(f"{path}.{field}", value, "must not be greater than 100%"))
+            found.append(invalid(f"{path}.{field}", value, "must not be greater than 100%"))
         elif isinstance(value, int) and value < 0:
-            found.append(_invalid(f"{path}.{field}", value, "must be greater than or equal to 0"))
+            found.append(invalid(f"{path}.{field}", value, "must be greater than or equal to 0"))
     if found or replicas <= 0:
         return found
     down, up = resolve(rolling["maxUnavailable"], replicas, up=False), resolve(rolling["maxSurge"], replicas, up=True)
     if down == 0 and up == 0:
-        found.append(_invalid(f"{path}.maxUnavailable", down, "must not be 0 when `maxSurge` is 0"))
+        found.append(invalid(f"{path}.maxUnavailable", down, "must not be 0 when `maxSurge` is 0"))
     return found
 
 
@@ -138,27 +146,22 @@ def _subgroups(lws: Object, old: Object | None, size: int) -> list[str]:
     if old is not None:
         before = old["spec"]["leaderWorkerTemplate"].get("subGroupPolicy")
         if bool(before) != bool(policy):
-            found.append(_invalid(path, policy, "cannot be added or removed after creation"))
+            found.append(invalid(path, policy, "cannot be added or removed after creation"))
         elif policy and before["subGroupSize"] != policy.get("subGroupSize"):
-            found.append(_invalid(f"{path}.subGroupSize", policy.get("subGroupSize"), "field is immutable"))
+            found.append(invalid(f"{path}.subGroupSize", policy.get("subGroupSize"), "field is immutable"))
     if not policy:
         if SUBGROUP_EXCLUSIVE_TOPOLOGY in annotations_of(lws):
             where = f"metadata.annotations.{SUBGROUP_EXCLUSIVE_TOPOLOGY}"
-            found.append(_invalid(where, "", "cannot be set without subGroupPolicy"))
+            found.append(invalid(where, "", "cannot be set without subGroupPolicy"))
         return found
     group = policy.get("subGroupSize")
     if group is None:
         return [*found, f"{path}.subGroupSize: Required value"]
     if not 1 <= group <= size:
-        found.append(_invalid(f"{path}.subGroupSize", group, "must be from 1 to size"))
+        found.append(invalid(f"{path}.subGroupSize", group, "must be from 1 to size"))
     elif policy["subGroupPolicyType"] == "LeaderExcluded":
         if (size - 1) % group:
-            found.append(_invalid(f"{path}.subGroupSize", group, "size-1 must be divisible by it with LeaderExcluded"))
+            found.append(invalid(f"{path}.subGroupSize", group, "size-1 must be divisible by it with LeaderExcluded"))
     elif size % group and (size - 1) % group:
-        found.append(_invalid(f"{path}.subGroupSize", group, "size or size-1 must be divisible by it"))
+        found.append(invalid(f"{path}.subGroupSize", group, "size or size-1 must be divisible by it"))
     return found
-
-
-def _invalid(path: str, value: object, why: str) -> str:
-    shown = f'"{value}"' if isinstance(value, str) else value
-    return f"{path}: Invalid value: {shown}: {why}"

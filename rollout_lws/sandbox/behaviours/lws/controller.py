@@ -1,4 +1,4 @@
-"""The LeaderWorkerSet controller v0.10: one leader StatefulSet per LWS, its partition, revisions, status and Service.
+"""The LeaderWorkerSet controller: one leader StatefulSet per LWS, its partition, revisions, status and Service.
 
 A pass writes in the same order as the real controller, because clients can observe the states between two writes.
 """
@@ -37,7 +37,7 @@ from rollout_lws.sandbox.behaviours.base import (
     terminating,
 )
 from rollout_lws.sandbox.behaviours.events import event
-from rollout_lws.sandbox.behaviours.lws import objects
+from rollout_lws.sandbox.behaviours.lws import objects, restarts
 from rollout_lws.sandbox.behaviours.lws import status as lws_status
 from rollout_lws.sandbox.behaviours.lws.partition import GroupState, Leaders, Strategy, partition_and_replicas
 from rollout_lws.sandbox.behaviours.revisions import newest, next_number
@@ -139,13 +139,15 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     size_one = int(lws["spec"]["leaderWorkerTemplate"]["size"]) == 1
     present = {group.ordinal: states[group.ordinal] for group in seen.groups if size_one or group.workers is not None}
     existing = int(((leader_set or {}).get("status") or {}).get("replicas", 0))
-    status = lws_status.status(lws, present, existing, strategy.partition, now)
+    spent = {group.ordinal for group in seen.groups if restarts.exhausted(group.leader)}
+    status = lws_status.status(lws, present, spent, existing, strategy.partition, now)
     if status != lws.get("status"):
         writes.append(_status_patch(lws, status))
-        if told := lws_status.news(lws, present, strategy.partition, status):
+        if told := lws_status.news(lws, present, spent, strategy.partition, status):
             writes.append(_told(lws, now, *told))
     if strategy.partition == 0 and all(group.done for group in row[: strategy.replicas]):
         writes += [_forget(old) for old in seen.revisions if labels_of(old).get(LWS_REVISION) != key]
+        writes += restarts.outdated(lws, key)
     return Outcome(tuple(writes))
 
 

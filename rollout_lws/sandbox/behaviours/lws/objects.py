@@ -48,11 +48,15 @@ def _in_full(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def revision_data(spec: dict[str, Any]) -> dict[str, Any]:
-    """The data of a revision: the whole template and the network config, nothing that names the LWS."""
+    """The data of a revision: the template but for the limit of restarts, and the network config; nothing that names
+    the LWS.
+    """
+    template = {**_in_full(spec)["leaderWorkerTemplate"], "$patch": "replace"}
+    template.pop("maxGroupRestarts", None)
     return {
         "spec": {
             "networkConfig": {**(spec.get("networkConfig") or {}), "$patch": "replace"},
-            "leaderWorkerTemplate": {**_in_full(spec)["leaderWorkerTemplate"], "$patch": "replace"},
+            "leaderWorkerTemplate": template,
         }
     }
 
@@ -96,14 +100,22 @@ def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: S
     return body
 
 
-def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any]) -> dict[str, Any]:
-    """The worker StatefulSet of one group.
+def since_1_0(lws: Object) -> bool:
+    """Whether LWS 1.0 or newer is played, by the definition that is installed: its schema fills groupIdentity in."""
+    return "groupIdentity" in lws["spec"]
+
+
+def worker_set(lws: Object, leader: Object, of_revision: Mapping[str, Any]) -> dict[str, Any]:
+    """The worker StatefulSet of one group, whose leader has a revision with the members ``of_revision``.
 
     Up to v0.10 LWS takes only the pod template from the leader's revision. Size, subgroups, network and claims come
     from the live spec, so changes to them that are still held reach groups of the old version when these restart.
+    Since then all of it comes from the revision.
     """
-    live = _in_full(lws["spec"])["leaderWorkerTemplate"]
-    unique = lws["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
+    recorded = of_revision["leaderWorkerTemplate"]
+    whole = of_revision if since_1_0(lws) else _in_full(lws["spec"])
+    live = whole["leaderWorkerTemplate"]
+    unique = whole["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
     labels, name = labels_of(leader), leader["metadata"]["name"]
     selector = {
         LWS_NAME: lws["metadata"]["name"],
@@ -120,7 +132,7 @@ def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any
         "serviceName": name if unique else lws["metadata"]["name"],
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": selector},
-        "template": _template(groups_of_revision["workerTemplate"], all_labels, annotations),
+        "template": _template(recorded["workerTemplate"], all_labels, annotations),
         **_storage(live),
     }
     return body
@@ -186,15 +198,20 @@ def _template(template: Mapping[str, Any], labels: Mapping[str, str], annotation
 def _group_annotations(lws: Object, groups: Mapping[str, Any]) -> dict[str, str]:
     own = annotations_of(lws)
     found = {SIZE: str(groups["size"])}
-    if EXCLUSIVE_TOPOLOGY in own:
-        found[EXCLUSIVE_TOPOLOGY] = own[EXCLUSIVE_TOPOLOGY]
+    if topology := _placed(groups) or own.get(EXCLUSIVE_TOPOLOGY):
+        found[EXCLUSIVE_TOPOLOGY] = topology
     subgroups = groups.get("subGroupPolicy")
     if subgroups:
         found[SUBGROUP_POLICY_TYPE] = subgroups.get("subGroupPolicyType") or "LeaderWorker"
         found[SUBGROUP_SIZE] = str(subgroups["subGroupSize"])
-        if SUBGROUP_EXCLUSIVE_TOPOLOGY in own:
-            found[SUBGROUP_EXCLUSIVE_TOPOLOGY] = own[SUBGROUP_EXCLUSIVE_TOPOLOGY]
+        if topology := _placed(subgroups) or own.get(SUBGROUP_EXCLUSIVE_TOPOLOGY):
+            found[SUBGROUP_EXCLUSIVE_TOPOLOGY] = topology
     return found
+
+
+def _placed(holder: Mapping[str, Any]) -> str:
+    """The label of the topology domains that groups, or subgroups, have for themselves by their placementPolicy."""
+    return str((holder.get("placementPolicy") or {}).get("topology") or "")
 
 
 def _storage(groups: Mapping[str, Any]) -> dict[str, Any]:

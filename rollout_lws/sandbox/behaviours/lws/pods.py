@@ -34,7 +34,7 @@ from rollout_lws.sandbox.behaviours.base import (
     terminating,
 )
 from rollout_lws.sandbox.behaviours.events import event
-from rollout_lws.sandbox.behaviours.lws import objects
+from rollout_lws.sandbox.behaviours.lws import objects, restarts
 from rollout_lws.sandbox.behaviours.revisions import newest
 
 _RECREATE_AFTER_START = LWS_PREFIX + "experimental-recreate-group-after-start"
@@ -102,7 +102,8 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
 
 
 def decide(seen: Snapshot, now: float) -> Outcome:
-    if _failed(seen):
+    ended = restarts.exhausted(seen.pod) and not terminating(seen.pod)
+    if ended or _failed(seen):
         return Outcome(_recreate(seen, now))
     if labels_of(seen.pod).get(LWS_WORKER_INDEX) != "0":
         return NOTHING
@@ -117,7 +118,7 @@ def decide(seen: Snapshot, now: float) -> Outcome:
         return Outcome(tuple(writes))
     if seen.revision is None:
         return Outcome(tuple(writes))  # its creation triggers the next pass
-    body = objects.worker_set(lws, leader, seen.revision["data"]["spec"]["leaderWorkerTemplate"])
+    body = objects.worker_set(lws, leader, seen.revision["data"]["spec"])
     writes.append(Create(STATEFUL_SETS, body, "the group's workers"))
     note = f"Created worker statefulset for leader pod {leader['metadata']['name']}"
     writes.append(
@@ -157,6 +158,12 @@ def _failed(seen: Snapshot) -> bool:
     return True
 
 
+def _workers(seen: Snapshot) -> list[Object]:
+    """The group's pods besides its leader that do not terminate."""
+    made = seen.workers["metadata"]["uid"] if seen.workers is not None else ""
+    return [pod for pod in seen.group if controlled_by(pod, made) and not terminating(pod)]
+
+
 def _restarted(pod: Object) -> bool:
     status = pod.get("status") or {}
     if status.get("phase") not in ("Running", "Pending"):
@@ -168,10 +175,13 @@ def _restarted(pod: Object) -> bool:
 def _recreate(seen: Snapshot, now: float) -> tuple[Write, ...]:
     leader = seen.leader
     assert leader is not None
+    if restarts.spent(seen.lws, leader):
+        return restarts.ended(seen.lws, leader, _workers(seen), now)
     namespace, name = key_of(leader)
     pod, index = seen.pod["metadata"]["name"], labels_of(leader).get(LWS_GROUP_INDEX, "")
     note = f"Worker pod {pod} failed, deleted leader pod {name} to recreate group {index}"
     return (
+        *restarts.counted(seen.lws, leader),
         Delete(PODS, namespace, name, leader["metadata"]["uid"], "recreate the group", propagation="Foreground"),
         event(LEADER_WORKER_SETS, seen.lws, now, "RecreateGroup", note, reporter="leaderworkerset", action="Delete"),
     )

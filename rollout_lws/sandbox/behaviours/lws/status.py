@@ -1,21 +1,41 @@
 """A LeaderWorkerSet's status as LWS v0.10 writes it, quirks included, because clients have to handle them.
 
 A pass changes one condition; a condition that turns False keeps its old reason and message; a new generation rewrites
-the True condition with a new time.
+the True condition with a new time. Since 1.0 there is a condition Degraded besides: True while a group has used up its
+restarts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.sandbox.admission.metadata import timestamp
 from rollout_lws.sandbox.behaviours.base import Object
+from rollout_lws.sandbox.behaviours.lws.objects import since_1_0
 from rollout_lws.sandbox.behaviours.lws.partition import GroupState
 
 _AVAILABLE = {"type": "Available", "reason": "AllGroupsReady", "message": "All replicas are ready"}
 _PROGRESSING = {"type": "Progressing", "reason": "GroupsProgressing", "message": "Replicas are progressing"}
+#: What is told when nothing goes on but for groups that have used up their restarts.
+_STOPPED = (
+    {"type": "Available", "status": "False", "message": "Not all replicas are ready"},
+    {"type": "Progressing", "status": "False", "message": "Automatic recovery is stopped for one or more replicas"},
+    {"type": "UpdateInProgress", "status": "False", "message": "No rolling update is in progress"},
+)
+_EXCEEDED = "ReplicaRestartBudgetExceeded"
+_DEGRADED = {
+    "type": "Degraded",
+    "reason": _EXCEEDED,
+    "message": "One or more replicas have exhausted their restart budget",
+}
+_AS_EXPECTED = {
+    "type": "Degraded",
+    "status": "False",
+    "reason": "AsExpected",
+    "message": "No replica has exhausted its restart budget",
+}
 _UPDATING = {"type": "UpdateInProgress", "reason": "GroupsUpdating", "message": "Rolling Upgrade is in progress"}
 
 
@@ -28,29 +48,37 @@ class Event(NamedTuple):
 
 
 def status(
-    lws: Object, present: Mapping[int, GroupState], leader_set_replicas: int, partition: int, now: float
+    lws: Object,
+    present: Mapping[int, GroupState],
+    spent: Set[int],
+    leader_set_replicas: int,
+    partition: int,
+    now: float,
 ) -> dict[str, Any]:
     """The whole new status.
 
     ``present`` maps ordinals, surge included, to groups whose leader (and worker StatefulSet, if there should be one)
-    exists; ``partition`` is the one in the LWS's spec.
+    exists; ``spent`` are those of groups that have used up their restarts; ``partition`` is the one in the LWS's spec.
     """
     before = lws.get("status") or {}
+    wanted = _told(lws, present, spent, partition)
     return {
         "replicas": leader_set_replicas,
         "readyReplicas": sum(group.ready for group in present.values()),
         "updatedReplicas": sum(group.updated for group in present.values()),
         "hpaPodSelector": before.get("hpaPodSelector") or f"{LWS_NAME}={lws['metadata']['name']},{LWS_WORKER_INDEX}=0",
         "observedGeneration": lws["metadata"]["generation"],
-        "conditions": _conditions(lws, before.get("conditions") or (), _true_now(lws, present, partition), now),
+        "conditions": _conditions(lws, before.get("conditions") or (), wanted, now),
     }
 
 
-def news(lws: Object, present: Mapping[int, GroupState], partition: int, wanted: Mapping[str, Any]) -> Event | None:
+def news(
+    lws: Object, present: Mapping[int, GroupState], spent: Set[int], partition: int, wanted: Mapping[str, Any]
+) -> Event | None:
     """The event for a status that becomes ``wanted``; None unless a condition changes."""
     if wanted["conditions"] == ((lws.get("status") or {}).get("conditions") or []):
         return None
-    now = _true_now(lws, present, partition)[0]
+    now = _DEGRADED if spent else _true_now(lws, present, partition)[0]
     ready, replicas = wanted["readyReplicas"], lws["spec"]["replicas"]
     return Event(now["reason"], f"{now['message']}, with {ready} groups ready of total {replicas} groups", "Update")
 
@@ -66,14 +94,30 @@ def _true_now(lws: Object, present: Mapping[int, GroupState], partition: int) ->
     return (_PROGRESSING,)
 
 
+def _told(
+    lws: Object, present: Mapping[int, GroupState], spent: Set[int], partition: int
+) -> tuple[Mapping[str, str], ...]:
+    """The conditions in their order; one without a status is True."""
+    true_now = _true_now(lws, present, partition)
+    if not since_1_0(lws):
+        return true_now
+    if not spent:
+        return (*true_now, _AS_EXPECTED)
+    if true_now != (_PROGRESSING,):
+        return (*true_now, _DEGRADED)
+    goes_on = any(not group.ready for ordinal, group in present.items() if ordinal not in spent)
+    stopped = [{"reason": _EXCEEDED, **each} for each in _STOPPED]
+    return (stopped[0], _PROGRESSING if goes_on else stopped[1], stopped[2], _DEGRADED)
+
+
 def _conditions(
-    lws: Object, before: Sequence[Mapping[str, Any]], true_now: Sequence[Mapping[str, str]], now: float
+    lws: Object, before: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, str]], now: float
 ) -> list[dict[str, Any]]:
     generation = lws["metadata"]["generation"]
-    for wanted in true_now:
+    for wanted in told:
         condition = {
-            **wanted,
             "status": "True",
+            **wanted,
             "observedGeneration": generation,
             "lastTransitionTime": timestamp(now),
         }
@@ -91,7 +135,11 @@ def _with(before: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> lis
             found = True
             known = current["status"], current.get("observedGeneration")
             after.append(dict(current if known == (wanted["status"], wanted["observedGeneration"]) else wanted))
-        elif current["status"] == "True" and "Available" in (current["type"], wanted["type"]):
+        elif (
+            wanted["status"] == current["status"] == "True"
+            and "Degraded" not in (current["type"], wanted["type"])
+            and "Available" in (current["type"], wanted["type"])
+        ):
             after.append({**current, "status": "False"})
         else:
             after.append(dict(current))

@@ -29,6 +29,9 @@ from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
 _CRASHED: Mapping[str, Any] = {"exitCode": 1, "reason": "Error"}
 _KILLED: Mapping[str, Any] = {"exitCode": 137, "reason": "OOMKilled"}
 
+#: Exit code of a container that was told to end, and did not handle that: 128 and SIGTERM.
+_STOPPED = 143
+
 #: Seconds before the kubelet repeats the final delete, in case the API server died between setting grace 0 and removing
 #: the pod.
 _HALF_DONE = 1.0
@@ -80,7 +83,7 @@ def decide(pod: Object, timing: Timing, now: float, *, started: float, doomed: f
             end += _HALF_DONE
         if now < end:
             return Outcome(wake_at=end)
-        return Outcome((_gone(pod),))
+        return Outcome((*_last_report(pod, now), _gone(pod)))
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return NOTHING
     if script.cut_off:
@@ -123,6 +126,28 @@ def _gone(pod: Object) -> Delete:
         propagation="Foreground" if FOREGROUND in finalizers else "Background",
         grace_seconds=0,
     )
+
+
+def _last_report(pod: Object, now: float) -> tuple[Patch, ...]:
+    """How the containers of a pod have ended that another controller's finalizer keeps: its phase is final then, and
+    nodes have room for others.
+    """
+    kept = set(pod["metadata"].get("finalizers") or ()) - {FOREGROUND}
+    before = pod.get("status") or {}
+    if not kept or not before.get("containerStatuses") or before.get("phase") in ("Succeeded", "Failed"):
+        return ()
+    moment = timestamp(now)
+    over = {"exitCode": _STOPPED, "reason": "Error", "finishedAt": moment}
+    unready = dict.fromkeys(("Ready", "ContainersReady"), (False, "PodFailed", ""))
+    status = {
+        "phase": "Failed",
+        "conditions": _conditions(before.get("conditions") or (), unready, moment),
+        "containerStatuses": [
+            {**each, "ready": False, "started": False, "state": {"terminated": over}}
+            for each in before["containerStatuses"]
+        ],
+    }
+    return (Patch(PODS, *key_of(pod), {"status": status}, "its containers have ended", subresource="status"),)
 
 
 def _recorded_start(pod: Object, now: float) -> float:

@@ -14,6 +14,7 @@ from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.stable_groups import StableGroups, lacking, listed, named
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import HOLD, foreign_members, is_held, window
+from rollout_lws.workload.pod_words import command_to_recover
 from rollout_lws.workload.revisions import current_revision, lws_revision, observed, target_revision
 
 #: ``blocked`` of a rollback that has become impossible: the StatefulSet now starts the new version by itself.
@@ -153,8 +154,10 @@ class PartitionUpdate(StableGroups):
         # In place no other group can be added: if none serves, only the groups of a step can fix that.
         mends = self.strategy.takes_places and not any(group.ready(self.now) for group in chosen)
         if not chosen or (left < 1 and not mends):
-            broken = named([group for group in self.regular if not group.ready(self.now)]) or "all"
-            waited = f"group {broken} is not ready: no further group may go down"
+            down_now = [group for group in self.regular if not group.ready(self.now)]
+            waited = f"group {named(down_now) or 'all'} is not ready: no further group may go down"
+            if spent := next((group for group in down_now if group.exhausted), None):
+                waited += f"; group {spent.index} has used up its restarts: {command_to_recover(spent)}"
             return CapacityResult(message=waited, wake_at=self.wake_at())
         partition = min(group.ordinal for group in chosen)
         # LWS counts broken groups below the partition against maxUnavailable, and would open nothing.
@@ -251,7 +254,10 @@ class PartitionUpdate(StableGroups):
                 message=f"group {other[0].index} is the only one that serves and goes back when another is ready. To do"
                 f" without it now: kubectl delete pod {name} -n {other[0].leader.metadata.namespace}",
             )
-        budget = (self.replicas if self.emptied else self.allowed) - (self.replicas - self.ready(regular))
+        # An exhausted group of the stable version does not come back by itself: to wait for it is of no use.
+        lasting = sum(group.exhausted and group.revision == stable for group in regular)
+        down = self.replicas - self.ready(regular) - lasting
+        budget = (self.replicas if self.emptied else self.allowed) - down
         chosen = [group for group in standing if not group.ready(self.now)]
         for group in (each for each in standing if each.ready(self.now)):
             if budget > 0 and serving > 1:

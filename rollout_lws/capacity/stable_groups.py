@@ -14,7 +14,7 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import Group, groups, moment_ready
+from rollout_lws.workload.groups import Group, ask_again, groups, moment_ready
 from rollout_lws.workload.hold import HOLD, hold, resolved_unavailable, standing_surge, users_strategy
 
 #: Limit of groups checked one by one, as many as a status can record. A user can set any number of replicas, and
@@ -132,17 +132,21 @@ class StableGroups:
         return replace(patch, uid=meta.uid, generation=meta.generation)
 
     def delete(self, chosen: Sequence[Group], reason: str) -> tuple[Write, ...]:
-        """Deletes leaders, after a precondition on the leader StatefulSet that recreates them."""
+        """Deletes leaders, after a precondition on the leader StatefulSet that recreates them. Those of exhausted
+        groups are deleted already, and have to be let go.
+        """
         leader_set = self.facts.leader_set
         if leader_set is None or not chosen:
             return ()
         meta = leader_set.metadata
         confirm = Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason)
-        deletions = (
-            Delete(PODS, group.leader.metadata.namespace, group.leader.metadata.name, group.uid, reason)
-            for group in chosen
-        )
-        return (confirm, *deletions)
+        return (confirm, *(_goes(group, reason) for group in chosen))
+
+
+def _goes(group: Group, reason: str) -> Write:
+    if group.exhausted:
+        return ask_again(group, reason)
+    return Delete(PODS, group.leader.metadata.namespace, group.leader.metadata.name, group.uid, reason)
 
 
 def lacking(ordinals: range, there: Set[int]) -> list[int]:

@@ -90,13 +90,22 @@ def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | Non
 def putting_back(lws: Object, members: Object) -> Operations:
     """JSON Patch that restores a stored version in ``lws``, provided that its spec is unchanged since it was read."""
     operations = _seen(lws)
-    for name in format_of_members(lws["spec"]).members:
+    kind = format_of_members(lws["spec"])
+    for name in kind.members:
         wanted = {key: value for key, value in (members.get(name) or {}).items() if key != "$patch"}
+        if name == kind.holder:
+            wanted = _as_it_is(wanted, lws["spec"].get(name) or {}, kind.unversioned)
         if wanted:
             operations.append({"op": "add", "path": f"/spec/{name}", "value": wanted})
         elif lws["spec"].get(name) is not None:
             operations.append({"op": "remove", "path": f"/spec/{name}"})
     return operations
+
+
+def _as_it_is(wanted: Object, live: Object, members: Sequence[str]) -> Object:
+    """``wanted`` with those members that are no part of a version as they are in ``live``."""
+    kept = {key: live[key] for key in members if key in live}
+    return {key: value for key, value in wanted.items() if key not in members} | kept
 
 
 def restarting(lws: Object, now: str) -> Operations:

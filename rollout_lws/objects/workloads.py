@@ -11,7 +11,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from rollout_lws.objects.meta import Condition, Meta, Struct
-from rollout_lws.objects.released import RELEASED, PodLabels, labels_among, workload_among
+from rollout_lws.objects.released import (
+    RECOVER,
+    RELEASED,
+    RESTARTS_EXHAUSTED,
+    PodLabels,
+    labels_among,
+    workload_among,
+)
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 
 #: Label of an EndpointSlice: the name of its Service.
@@ -127,6 +134,14 @@ class Pod(Struct, frozen=True):
     @property
     def revision(self) -> str:
         return _revision(self.metadata)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it leads a group that has used up its restarts, and whose pods stay as they ended until somebody asks
+        for the group to be made again.
+        """
+        marks = self.metadata.annotations
+        return marks.get(RESTARTS_EXHAUSTED) == "true" and marks.get(RECOVER) != "true"
 
     @property
     def holds_its_node(self) -> bool:

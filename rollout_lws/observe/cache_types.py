@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr, replace
 
 from rollout_lws.api import Phase
 from rollout_lws.objects.meta import ManagedField, Meta, Struct
-from rollout_lws.objects.released import RELEASED, workload_among
+from rollout_lws.objects.released import RECOVER, RELEASED, RESTARTS_EXHAUSTED, workload_among
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.targets.table import TARGETS, target_type
@@ -35,6 +35,8 @@ _OWN_LABELS = frozenset(name for each in RELEASED.values() for name in (each.mar
 _MARK = "/original"
 #: Suffix of the annotation on pods of groups that are about to go.
 _DRAINING = "/draining"
+#: Annotations of leaders that rules read besides.
+_OF_LEADERS = frozenset({SIZE_ANNOTATION, RESTARTS_EXHAUSTED, RECOVER})
 #: Members of a strategy and of its rolling update that rules read, as managedFields name them.
 _STRATEGY = frozenset({".", "f:type"})
 _ROLLING_UPDATE = frozenset({".", "f:partition", "f:maxSurge", "f:maxUnavailable"})
@@ -219,7 +221,7 @@ def _trimming(kind: type[Target]) -> Callable[[bytes], Target]:
 def trimmed_leader(body: bytes) -> Pod:
     """With all labels, since selectors may use any of them."""
     pod = _pods.decode(body)
-    kept = [key for key in pod.metadata.annotations if key == SIZE_ANNOTATION or key.endswith(_DRAINING)]
+    kept = [key for key in pod.metadata.annotations if key in _OF_LEADERS or key.endswith(_DRAINING)]
     intern(pod.metadata, annotations=kept)
     status = pod.status
     told = [each for each in status.conditions if each.status != "True" or each.type not in _USUAL]

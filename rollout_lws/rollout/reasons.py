@@ -70,6 +70,7 @@ class Reason(StrEnum):
     CAPACITY_DEADLINE = "CapacityDeadlineExceeded", ("abort", "retry")
     APPROVAL_TIMEOUT = "ApprovalTimeout", ("promote", "abort")
     CHURN = "GroupKeepsRestarting", ("abort", "retry")
+    RESTARTS_EXHAUSTED = "GroupRestartsExhausted", ("abort", "retry")
     GATE_FAILED = "GateFailed", ("abort", "retry", "skip")
     GATE_INCONCLUSIVE = "GateInconclusive", ("retry", "skip", "abort")
     WORKLOAD_UNRESPONSIVE = "WorkloadUnresponsive", ()

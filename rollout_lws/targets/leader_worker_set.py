@@ -1,4 +1,5 @@
-"""LeaderWorkerSet as a target. Field facts: LeaderWorkerSet v0.9 to v0.10.
+"""LeaderWorkerSet as a target. Field facts: LeaderWorkerSet v0.9 to v0.10, and for what came later the proposals 820,
+898, 956 and 1064 in its repository.
 
 Templates stay JSON bytes (``msgspec.Raw``): they are decoded only when needed, and the caches stay small.
 """
@@ -21,6 +22,7 @@ FORMAT = VersionFormat(
     members=("leaderWorkerTemplate", "networkConfig"),
     holder="leaderWorkerTemplate",
     roles=(("leader", "leaderTemplate"), ("worker", "workerTemplate")),
+    unversioned=("maxGroupRestarts",),
 )
 
 
@@ -44,6 +46,8 @@ class LeaderWorkerSetSpec(Struct, frozen=True):
     rollout_strategy: RolloutStrategy = RolloutStrategy()
     startup_policy: str = "LeaderCreated"
     group_identity: str = "Ordinal"
+    pod_termination_policy: str | None = None
+    scheduling: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class LeaderWorkerSetStatus(Struct, frozen=True):
@@ -152,6 +156,7 @@ class LeaderWorkerSet(Struct, frozen=True):
             self.spec,
             leader_worker_template=self.spec.leader_worker_template.copy(),
             network_config=self.spec.network_config.copy(),
+            scheduling=self.spec.scheduling.copy(),
         )
         status = msgspec.structs.replace(self.status, conditions=())
         return msgspec.structs.replace(self, metadata=metadata, spec=spec, status=status)
@@ -190,6 +195,11 @@ class LeaderWorkerSet(Struct, frozen=True):
         }
         if "networkConfig" in members:
             spec["networkConfig"] = members["networkConfig"]
+        if self.spec.pod_termination_policy is not None:
+            spec["podTerminationPolicy"] = self.spec.pod_termination_policy
+        scheduling = msgspec.json.decode(self.spec.scheduling)
+        if scheduling is not None:
+            spec["scheduling"] = scheduling
         return {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,

@@ -50,6 +50,9 @@ class VersionFormat:
     pods of a group; "" if they are members themselves.
     """
 
+    unversioned: tuple[str, ...] = ()
+    """Members of the object with the templates that are no part of the version: a change of them starts nothing."""
+
     @property
     def paths(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The roles of pods with the paths of their templates in the spec."""
@@ -212,8 +215,16 @@ def _canonical(members: dict[str, Any], kind: VersionFormat) -> Version:
             del labels[key]
     document = msgspec.json.encode(told, order="sorted")
     # A quantity written in another form, or a missing default that a webhook fills in, is no change of version.
-    meant = msgspec.json.encode(plain(told), order="sorted")
+    meant = msgspec.json.encode(plain(_versioned(told, kind)), order="sorted")
     return Version(hashlib.sha256(meant).hexdigest()[:10], document, meant, kind)
+
+
+def _versioned(members: dict[str, Any], kind: VersionFormat) -> dict[str, Any]:
+    """The members without what is no part of the version."""
+    if not (kind.holder and kind.unversioned and members.get(kind.holder)):
+        return members
+    held = {key: value for key, value in members[kind.holder].items() if key not in kind.unversioned}
+    return {**members, kind.holder: held}
 
 
 def _without_nulls(value: Any) -> Any:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rollout_lws.objects.released import RESTART_COUNTS
 from rollout_lws.targets.target import Target
 from rollout_lws.targets.version import short_hash
 
@@ -36,8 +37,12 @@ def copy_name(name: str, budget: int) -> str:
 
 
 def copied_marks(marks: Mapping[str, str], keys: Keys) -> dict[str, str]:
-    """The labels or annotations of the copy: without ours and those of deployment tools."""
-    return {key: value for key, value in marks.items() if not (keys.owns(key) or _NOT_COPIED.match(key))}
+    """The labels or annotations of the copy: without ours, those of deployment tools, and counts of restarts."""
+    return {key: value for key, value in marks.items() if not (keys.owns(key) or _is_left(key))}
+
+
+def _is_left(key: str) -> bool:
+    return key == RESTART_COUNTS or _NOT_COPIED.match(key) is not None
 
 
 #: Longest LWS name whose worker pods can still be labelled with their StatefulSet's revision (63 characters less two

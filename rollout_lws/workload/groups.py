@@ -12,9 +12,11 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 
-from rollout_lws.objects.resources import LWS_PREFIX
+from rollout_lws.objects.released import RECOVER
+from rollout_lws.objects.resources import LWS_PREFIX, PODS
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
+from rollout_lws.objects.writes import Patch
 from rollout_lws.workload.facts import Facts
 
 SIZE_ANNOTATION = LWS_PREFIX + "size"
@@ -50,8 +52,14 @@ class Group:
         return self.leader.metadata.uid
 
     @property
+    def exhausted(self) -> bool:
+        """Whether it has used up its restarts: its workload's controller makes it again only when asked to."""
+        return self.leader.is_kept
+
+    @property
     def terminating(self) -> bool:
-        return self.leader.metadata.terminating
+        """Whether it goes. A group whose restarts are exhausted stays, though its pods have ended."""
+        return self.leader.metadata.terminating and not self.exhausted
 
     def ready(self, now: datetime, minimum: float = 0) -> bool:
         """Ready for at least ``minimum`` seconds; 0 means immediately, even if the kubelet's clock is ahead of ours."""
@@ -122,6 +130,13 @@ def _complete(workers: StatefulSet, revision: str, count: int) -> bool:
         and status.observed_generation >= workers.metadata.generation
         and status.current_revision == status.update_revision
     )
+
+
+def ask_again(group: Group, reason: str) -> Patch:
+    """Has an exhausted group made again, as deleting its leader has any other one."""
+    meta = group.leader.metadata
+    body = {"metadata": {"annotations": {RECOVER: "true"}}}
+    return Patch(PODS, meta.namespace, meta.name, body, reason, meta.resource_version)
 
 
 def moment_ready(group: Group, minimum: float, now: datetime) -> datetime | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rollout_lws.objects.released import labels_among
+from rollout_lws.objects.released import RECOVER, labels_among
 from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerStatus, Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, worker_pods
@@ -78,6 +78,12 @@ def _with_failure(severity: int, reason: str, detail: str, failure: Failure | No
     if failure is None:
         return PodTrouble(severity, reason, detail)
     return PodTrouble(severity, reason, f"{detail}; {failure.text}", failure.container, failure.previous)
+
+
+def command_to_recover(group: Group) -> str:
+    """What a person types to have a group made again that has used up its restarts."""
+    meta = group.leader.metadata
+    return f"kubectl annotate pod {meta.name} {RECOVER}=true -n {meta.namespace}"
 
 
 def name_of(pod: Pod) -> str:

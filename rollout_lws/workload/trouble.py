@@ -14,7 +14,7 @@ from datetime import datetime
 from rollout_lws.objects.kueue import GROUP_INDEX, PREFIX
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
-from rollout_lws.workload.pod_words import name_of, pod_trouble, pods_of
+from rollout_lws.workload.pod_words import command_to_recover, last_failure, name_of, pod_trouble, pods_of
 from rollout_lws.workload.queueing import GIVEN_UP, Kind, given_up, queueing
 from rollout_lws.workload.revisions import comes_back_at, observed
 
@@ -26,6 +26,9 @@ _KUEUE_WAITS = frozenset(
 QUOTA_REASONS = _KUEUE_WAITS | {"SchedulingGated", "QuotaExceeded"}
 #: Reasons of groups that Kueue does not admit or has evicted.
 KUEUE_REASONS = _KUEUE_WAITS | {"GroupLost", "Deactivated", "Rejected", GIVEN_UP}
+
+#: Reason of groups that have used up their restarts.
+EXHAUSTED = "RestartsExhausted"
 
 #: Longest message: with the sentence around it, it must fit into a status field.
 TEXT_LIMIT = 1024
@@ -82,6 +85,8 @@ def troubles(
 
 def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted: Mapping[str, int]) -> Trouble:
     name = facts.name
+    if group.exhausted:
+        return _exhausted(facts, group)
     if group.ready_since is not None:
         message = f"group {group.index} is ready since {group.ready_since:%H:%M:%S} UTC and counts after {minimum:g} s"
         return Trouble(name, group.index, "WarmingUp", message, 0)
@@ -106,6 +111,16 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
     if found.reason == "NotReady":
         found = replace(found, message=found.message + _leader_first(facts, group))
     return replace(found, message=shortened(found.message))
+
+
+def _exhausted(facts: Facts, group: Group) -> Trouble:
+    failure, name = last_failure(facts, group), facts.name
+    why = f": {failure.text}" if failure is not None else ""
+    told = f"group {group.index} of {name} has used up its restarts, and is made again only when asked for{why}"
+    message = f"{shortened(told, TEXT_LIMIT // 2)}; when that is mended: {command_to_recover(group)}"
+    if failure is None:
+        return Trouble(name, group.index, EXHAUSTED, message, 4, group.leader.metadata.name)
+    return Trouble(name, group.index, EXHAUSTED, message, 4, failure.pod, failure.container, failure.previous)
 
 
 def _of_workers(facts: Facts, group: Group) -> Trouble | None:

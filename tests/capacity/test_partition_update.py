@@ -14,13 +14,15 @@ from rollout_lws.capacity.known import EXTRA_WORKLOAD, IN_PLACE, STRATEGIES, SUR
 from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.stable_groups import MOST_GROUPS
+from rollout_lws.objects.released import RECOVER
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
 from rollout_lws.workload.hold import HOLD, hold, window
 from tests.workload.build import KEYS, NAME, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
 
-#: One letter a group, from ordinal 0: old or new, ready (capital) or not; "." is missing, x and y terminate.
+#: One letter a group, from ordinal 0: old or new, ready (capital) or not; "." is missing, x and y terminate, e and f
+#: have used up their restarts.
 _GROUPS: dict[str, dict[str, Any]] = {
     "O": {"revision": OLD},
     "o": {"revision": OLD, "since": None},
@@ -28,6 +30,8 @@ _GROUPS: dict[str, dict[str, Any]] = {
     "N": {"revision": NEW},
     "n": {"revision": NEW, "since": None},
     "y": {"revision": NEW, "terminating": True},
+    "e": {"revision": OLD, "terminating": True, "since": None, "exhausted": True},
+    "f": {"revision": NEW, "terminating": True, "since": None, "exhausted": True},
 }
 
 
@@ -258,6 +262,8 @@ def test_a_hold_with_surge_groups_is_put_right_before_the_end() -> None:
         ("OOOx", 3, False),
         ("OOOy", 3, False),
         ("OOOn", 3, True),
+        ("OOOf", 3, True),
+        ("OOOe", 3, False),
         ("OOON", 3, True),
         ("OOOn", 2, False),
         ("OOnn", 2, True),
@@ -339,6 +345,10 @@ def test_no_leader_is_deleted_before_the_stateful_set_has_the_window(set_at: int
         ("NNNN", 0, "100%", ["llama-0", "llama-1", "llama-2"]),
         ("oONN", 1, 1, []),
         ("oONN", 1, 2, ["llama-2"]),
+        # A stable group that may not restart does not come back, however long the others stay.
+        ("eONN", 1, 1, ["llama-2"]),
+        ("eOON", 1, 1, ["llama-3"]),
+        ("eoON", 1, 1, []),
         ("OONy", 1, 1, []),
         ("ONn.", 1, 1, ["llama-2"]),
         ("OOOy", 1, 1, []),
@@ -353,6 +363,26 @@ def test_renewed_groups_go_back_no_more_at_once_than_may_be_down(
     result = partition_update(picture, canary, unavailable=unavailable).go_back(OLD)
     assert (result.done, result.blocked) == (False, "")
     assert deleted(result) == names
+
+
+def test_a_group_that_may_not_restart_is_asked_for_instead_of_deleted() -> None:
+    confirm, *rest = partition_update("OOnf").go_back(OLD).writes
+    assert isinstance(confirm, Confirm)
+    assert [(type(each), each.name) for each in rest if not isinstance(each, Confirm)] == [
+        (Delete, "llama-2"),
+        (Patch, "llama-3"),
+    ]
+    asked = rest[1]
+    assert isinstance(asked, Patch)
+    assert (asked.resource, asked.body) == (PODS, {"metadata": {"annotations": {RECOVER: "true"}}})
+
+
+@pytest.mark.parametrize("picture", ["OOOf", "OOff"])
+def test_no_further_window_opens_for_a_group_that_may_not_restart(picture: str) -> None:
+    made = partition_update(picture, unavailable="100%")
+    assert made.renew(NEW, picture.count("f")).done
+    waiting = made.renew(NEW, 3)
+    assert (waiting.done, waiting.writes) == (False, ())
 
 
 @pytest.mark.parametrize(

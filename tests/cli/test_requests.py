@@ -201,6 +201,14 @@ def test_a_gate_of_the_release_is_skipped_in_a_promotion_too(result: str | None)
         action_rules.skip("first-token")(promoting(result))
 
 
+def test_a_promotion_that_waits_for_a_group_that_may_not_restart_is_tried_again() -> None:
+    seen = promoting(None)
+    seen["status"]["notReadyGroups"] = [{"workload": "llama", "group": "3", "reason": "RestartsExhausted"}]
+    answer = action_rules.retry(seen)
+    assert isinstance(answer, Ask)
+    assert "made again that may not restart" in answer.done
+
+
 def test_a_promotion_is_tried_again_after_its_gate_has_failed_only() -> None:
     answer = action_rules.retry(promoting("Failed"))
     assert isinstance(answer, Ask)

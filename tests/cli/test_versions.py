@@ -156,6 +156,18 @@ def test_a_version_is_put_back_whole() -> None:
     assert after["spec"]["replicas"] == now["spec"]["replicas"]
 
 
+@pytest.mark.parametrize(("stored", "live"), [(None, 3), (1, 3), (1, None)])
+def test_the_limit_of_restarts_is_no_part_of_a_version_that_is_put_back(stored: int | None, live: int | None) -> None:
+    def limit(number: int | None) -> dict[str, int]:
+        return {} if number is None else {"maxGroupRestarts": number}
+
+    now = lws()
+    now["spec"]["leaderWorkerTemplate"] |= limit(live)
+    then = {"leaderWorkerTemplate": {"size": 3, "workerTemplate": {}, **limit(stored)}}
+    after = json_patch(now, versions.putting_back(now, then))
+    assert after["spec"]["leaderWorkerTemplate"] == {"size": 3, "workerTemplate": {}, **limit(live)}
+
+
 @pytest.mark.parametrize(
     ("metadata", "keeper"),
     [

@@ -12,6 +12,7 @@ from tests.scenarios import (
     test_failures_controllers,
     test_failures_deadlines,
     test_failures_pods,
+    test_restarts_exhausted,
     test_traffic_all_pods,
     told,
 )
@@ -31,7 +32,10 @@ def heard() -> set[tuple[str, str]]:
         (Reason.WAITING_FOR_QUOTA, f"waiting for quota: group 0 of {CANARY} {words}") for _, words, _ in QUEUED.values()
     }
     elsewhere = {(Reason.MULTIKUEUE, dispatched("cluster west"))}
-    stories = test_failures_controllers, test_failures_deadlines, test_failures_pods, test_traffic_all_pods
+    stories = (
+        *(test_failures_controllers, test_failures_deadlines, test_failures_pods),
+        *(test_restarts_exhausted, test_traffic_all_pods),
+    )
     assert {each.__name__ for each in stories} < told.FILES
     return {*told.MESSAGES, *queued, *elsewhere, (Reason.CHURN, IN_PROMOTION)}
 
@@ -46,6 +50,7 @@ def test_every_failure_has_its_row() -> None:
     failures = {
         *(
             Reason.CHURN,
+            Reason.RESTARTS_EXHAUSTED,
             Reason.DEADLINE,
             Reason.APPROVAL_TIMEOUT,
             Reason.CAPACITY_DEADLINE,

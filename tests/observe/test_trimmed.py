@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from rollout_lws.objects.owners import is_claimed
+from rollout_lws.objects.released import RECOVER, RESTARTS_EXHAUSTED
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import ControllerRevision, Pod, StatefulSet
 from rollout_lws.observe.cache_types import (
@@ -155,6 +156,14 @@ def test_a_leader_keeps_all_labels_its_size_and_since_when_it_is_ready() -> None
     assert kept.metadata.annotations == {SIZE_ANNOTATION: "4"}
     assert kept.ready_since == whole.ready_since is not None
     assert [each.type for each in kept.status.conditions] == ["Ready"]
+
+
+def test_a_leader_keeps_that_its_group_may_not_restart() -> None:
+    marks = {RESTARTS_EXHAUSTED: "true"}
+    body = encoded({"labels": {LWS_NAME: "llama", LWS_WORKER_INDEX: "0"}, "annotations": marks})
+    assert trimmed_leader(body).is_kept
+    asked = encoded({"labels": {LWS_NAME: "llama", LWS_WORKER_INDEX: "0"}, "annotations": marks | {RECOVER: "true"}})
+    assert not trimmed_leader(asked).is_kept
 
 
 def test_a_leader_in_trouble_tells_it_as_before() -> None:

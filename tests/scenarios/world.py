@@ -30,12 +30,14 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.objects.writes import Confirm, Create, Patch, Write
+from rollout_lws.observe.capabilities import of_schema, schema_of
 from rollout_lws.observe.observer import observe
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import BestEffort, Decision, ReleaseEvent, Wanted
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
+from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.sandbox.patching import verbatim
 from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
@@ -123,6 +125,13 @@ class World(User, Waits):
         self._in_second, self._in_moment = Running(), Running()
         self._waiters: set[asyncio.Future[None]] = set()
         self.server.store.subscribe(self._take)
+
+    def upgrade_lws(self, version: str = "1.0") -> None:
+        """Another LeaderWorkerSet than the one that most stories have: the installed definition says which it is."""
+        definition = lws_crd.manifest(version)
+        name = definition["metadata"]["name"]
+        self.server.patch(CUSTOM_RESOURCE_DEFINITIONS, "", name, definition, "application/merge-patch+json")
+        self.view.capabilities = of_schema(schema_of(definition))
 
     # The controller
 

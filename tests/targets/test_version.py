@@ -64,6 +64,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "an empty text": changed(*LEADER, "image", to=""),
     "false instead of absent": changed("leaderTemplate", "spec", "hostNetwork", to=False),
     "subGroupPolicy": changed("subGroupPolicy", to={"subGroupSize": 1}),
+    "placementPolicy": changed("placementPolicy", to={"type": "ExclusiveTopology", "topology": "zone"}),
     "volumeClaimTemplates": changed("volumeClaimTemplates", to=[{"metadata": {"name": "cache"}}]),
 }
 
@@ -88,6 +89,7 @@ def test_all_those_versions_differ_from_each_other() -> None:
         version(dict(reversed(TEMPLATE.items()))),
         version(changed(*LEADER, to=dict(reversed(CONTAINER.items())))),
         version(changed("subGroupPolicy", to=None)),
+        version(changed("maxGroupRestarts", to=3)),
         version(changed("leaderTemplate", "metadata", "creationTimestamp", to=None)),
         version(labels={"team": "a"}, annotations={"x/y": "z"}),
         version(replicas=9, partition=3, unavailable="50%", surge=2, generation=99),

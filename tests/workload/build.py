@@ -10,6 +10,7 @@ import msgspec
 
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.meta import Condition, Meta, OwnedMeta, OwnerReference
+from rollout_lws.objects.released import RESTARTS_EXHAUSTED
 from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import (
     ContainerStatus,
@@ -119,6 +120,7 @@ def pod(
     init_containers: tuple[ContainerStatus, ...] = (),
     workload: str = NAME,
     labels: Mapping[str, str] | None = None,
+    exhausted: bool = False,
     **status: Any,
 ) -> Pod:
     """A pod of group ``index``; ``since`` is when it became ready, None while it is not."""
@@ -137,7 +139,8 @@ def pod(
             namespace=NAMESPACE,
             uid=uid or f"uid-{name}-{revision}",
             labels=marks,
-            annotations={} if worker else {SIZE_ANNOTATION: str(size)},
+            annotations=({} if worker else {SIZE_ANNOTATION: str(size)})
+            | ({RESTARTS_EXHAUSTED: "true"} if exhausted else {}),
             deletion_timestamp=NOW if terminating else None,
         ),
         status=PodStatus(

@@ -13,6 +13,7 @@ from typing import Any
 from rollout_lws.cli.rollouts import message, style, summary
 from rollout_lws.cli.sides import called, has_given_up_groups, named, serving_hash, sides_of, standing_in, turning
 from rollout_lws.errors import UsageError
+from rollout_lws.workload.trouble import EXHAUSTED
 
 Object = dict[str, Any]
 
@@ -136,6 +137,8 @@ def retry(rollout: Object) -> Ask | Already:
         return Ask("Retry", f"{name} is released again", until="it begins when the way back is over")
     if _promotes(rollout) and "Failed" in _gates_of_release(rollout).values():
         return Ask("Retry", f"{name} goes on with its promotion, and its gates are measured again")
+    if _promotes(rollout) and any(each.get("reason") == EXHAUSTED for each in status.get("notReadyGroups") or ()):
+        return Ask("Retry", f"{name} goes on with its promotion, and has the groups made again that may not restart")
     _in_steps(rollout, "no version was aborted, so there is none to try again")
     results = {**_results(rollout, "gates"), **_gates_of_release(rollout)}
     again = [gate for gate, result in results.items() if result in _MEASURED_AGAIN]

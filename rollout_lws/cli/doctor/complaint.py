@@ -40,6 +40,7 @@ PLACE: dict[Reason, Name] = {
     Reason.SCALED_TO_ZERO: Name.GROUPS,
     Reason.POD_STUCK_TERMINATING: Name.GROUPS,
     Reason.CHURN: Name.CONTAINERS,
+    Reason.RESTARTS_EXHAUSTED: Name.CONTAINERS,
     Reason.SERVICE_PROBLEM: Name.SERVICE,
     Reason.POOL_PROBLEM: Name.SERVICE,
     Reason.ROUTE_PROBLEM: Name.ROUTE,

@@ -231,6 +231,8 @@ def _info(run: Run, band: _Band, now: datetime, why: str) -> str:
     created = group.leader.metadata.creation_timestamp
     if group.terminating:
         return "terminating"
+    if group.exhausted:
+        return "restarts used up"
     drained = band.drains.get(group.uid)
     if drained is not None:
         return f"draining for {short((now - drained).total_seconds())}"

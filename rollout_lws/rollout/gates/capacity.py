@@ -1,7 +1,7 @@
 """Passes when as many groups of the new version as the step asks for exist and are ready.
 
-Fails when they cannot become ready: groups keep restarting, Kueue has given them up, a window was opened too often, or
-the progress deadline has passed.
+Fails when they cannot become ready: groups keep restarting, or may not restart again, Kueue has given them up, a window
+was opened too often, or the progress deadline has passed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rollout_lws.rollout.groups.health import (
     deadline_passed,
     keep_clock,
     loading_words,
+    used_up,
     waits_for_capacity,
 )
 from rollout_lws.rollout.groups.scaling import record_window, worn_out
@@ -84,6 +85,9 @@ def _failure(d: Draft, step: CurrentStep, capacity: CapacityWait | None) -> Fail
     for facts, tolerated in ((d.home, step.batch.tolerated), *tolerated_of_companions(d, step.batch.wanted)):
         if facts is None:
             continue
+        ended = used_up(d, facts)
+        if len(ended) > tolerated:
+            return Failed(Reason.RESTARTS_EXHAUSTED, ended[0], f"to have it made again: {d.command('retry')}")
         broken = [message for (workload, _), message in worn.items() if workload == facts.name]
         if len(broken) > tolerated:
             way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
@@ -91,9 +95,9 @@ def _failure(d: Draft, step: CurrentStep, capacity: CapacityWait | None) -> Fail
         lost = given_up(d, facts, target_revision(facts))
         if len(lost) > tolerated:
             return Failed(Reason.DEADLINE, next(iter(lost.values())), WHEN_READY)
-    used_up = worn_out(d)
-    if used_up:
-        return Failed(Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}")
+    came_back = worn_out(d)
+    if came_back:
+        return Failed(Reason.CHURN, came_back, f"to have it tried again: {d.command('retry')}")
     late = None if step.scaled.preparing else deadline_passed(d, capacity)
     return Failed(*late, WHEN_READY) if late is not None else None
 

@@ -17,7 +17,15 @@ from rollout_lws.rollout.state import Promoting, RollingBack
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
 from rollout_lws.workload.revisions import target_revision
-from rollout_lws.workload.trouble import CAPACITY_REASONS, LOADING, QUOTA_REASONS, Trouble, shortened, troubles
+from rollout_lws.workload.trouble import (
+    CAPACITY_REASONS,
+    EXHAUSTED,
+    LOADING,
+    QUOTA_REASONS,
+    Trouble,
+    shortened,
+    troubles,
+)
 
 #: Verdicts under which a deadline's clock runs: pauses, approvals, waits for capacity and refusals do not count.
 COUNTED = frozenset(
@@ -31,6 +39,7 @@ COUNTED = frozenset(
         Reason.DISABLED,
         Reason.DEADLINE,
         Reason.CHURN,
+        Reason.RESTARTS_EXHAUSTED,
         Reason.WRITE_REFUSED,
     }
 )
@@ -104,6 +113,20 @@ def await_capacity(d: Draft) -> Draft:
 def loading_words(d: Draft) -> str:
     """The worst problem that waiting will hardly fix, to be appended to the number of ready groups."""
     return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > LOADING), "")
+
+
+def used_up(d: Draft, facts: Facts | None = None) -> list[str]:
+    """Messages about the groups that have used up their restarts: those of ``facts`` at its newest revision, by default
+    those that the release waits for now.
+    """
+    found = _worst(d) if facts is None else _troubles(d, facts, target_revision(facts))
+    return [each.message for each in found if each.reason == EXHAUSTED]
+
+
+def waits_only_for_used_up(d: Draft) -> str:
+    """The message about the first of them, if no other group that the release waits for now may still become ready."""
+    found = used_up(d)
+    return found[0] if found and len(found) == sum(each.severity > 0 for each in _worst(d)) else ""
 
 
 def keep_clock(d: Draft, capacity: CapacityWait | None) -> Draft:

@@ -26,6 +26,7 @@ from rollout_lws.rollout.companions import request_start
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.gates import release
 from rollout_lws.rollout.gates.records import current, end_of
+from rollout_lws.rollout.groups import exhausted
 from rollout_lws.rollout.groups.evictions import forgive
 from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
 from rollout_lws.rollout.reasons import Ending, EventReason, Outcome, Reason
@@ -225,9 +226,12 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
             # The Workloads that Kueue gave up on are not listed yet.
             return d, Handled.LATER
         d = d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=(), gates=_passed_gates(d))
+        d = d.write(exhausted.again(d))
         return forgive(release.again(d)), Handled.DONE
-    if isinstance(d.state, Promoting) and release.failed(d) is not None:
-        return release.again(d), Handled.DONE
+    if isinstance(d.state, Promoting):
+        ended, failed = tuple(exhausted.again(d)), release.failed(d) is not None
+        if ended or failed:
+            return (release.again(d) if failed else d).write(ended), Handled.DONE
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
         return d, Refused("there is no aborted version to try again: apply it first")
     if request.template_hash and request.template_hash != aborted.template_hash:

@@ -39,7 +39,7 @@ from rollout_lws.workload.hold import give_back, hold_record
 from rollout_lws.workload.revisions import current_revision, target_revision
 
 #: Reasons for which the awaited groups will hardly become ready.
-_IN_VAIN = frozenset({Reason.CHURN, Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
+_IN_VAIN = frozenset({Reason.CHURN, Reason.RESTARTS_EXHAUSTED, Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
 
 
 def deleting(d: Draft) -> bool:

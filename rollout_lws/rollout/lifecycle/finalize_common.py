@@ -12,6 +12,7 @@ from rollout_lws.rollout.groups.health import (
     further_ready,
     keep_clock,
     waits_for_capacity,
+    waits_only_for_used_up,
 )
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.preflight import unsafe_pending
@@ -58,9 +59,9 @@ def late(d: Draft, own: PartitionUpdate, revision: str, what: str, doing: str) -
         passed = Reason.DEADLINE, next(iter(lost.values()))
     if passed is not None:
         without = "" if isinstance(d.state, Promoting) else _without_canary(d, own)
-        return d.stalled(
-            passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}", goes_on=True
-        )
+        how = "as far as it can" if passed[0] is Reason.RESTARTS_EXHAUSTED else "by itself"
+        message = f"{what}: {passed[1].rstrip('.')}; it goes on {how}: {doing}{without}"
+        return d.stalled(passed[0], message, goes_on=True)
     if capacity is None:
         return d
     return d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
@@ -92,10 +93,13 @@ def is_patient(d: Draft, own: PartitionUpdate) -> bool:
 
 
 def overdue(d: Draft) -> tuple[Reason, str] | None:
-    """Why groups that the end of a release waits for will hardly become ready: one keeps restarting, or the deadline
-    has passed. None while they may.
+    """Why groups that the end of a release waits for will hardly become ready: one keeps restarting, none of them may
+    restart again, or the deadline has passed. None while they may.
     """
     worn = churning(d)
     if worn:
         return Reason.CHURN, next(iter(worn.values()))
+    ended = waits_only_for_used_up(d)
+    if ended:
+        return Reason.RESTARTS_EXHAUSTED, ended
     return deadline_passed(d, waits_for_capacity(d))

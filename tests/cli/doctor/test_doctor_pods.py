@@ -373,3 +373,15 @@ async def test_a_pod_that_is_ending_on_a_node_that_is_gone(world: World) -> None
     found = next(each for each in await links(world) if each.name is Name.READINESS)
     assert found.state is State.BROKEN
     assert_names(found, Name.READINESS, f"Pod/{NAME}-0-1", "is still terminating")
+
+
+async def test_pods_that_are_kept_since_their_group_may_not_restart(world: World) -> None:
+    world.upgrade_lws()
+    await at_rest(world)
+    world.patch_lws({"leaderWorkerTemplate": {"maxGroupRestarts": 0}})
+    world.delete(PODS, f"{NAME}-0-1")
+    await world.sleep(600)
+    found = await broken(world)
+    assert_names(found, Name.CONTAINERS, f"Pod/{NAME}-0", "has used up its restarts")
+    assert "leaderworkerset.sigs.k8s.io/recover=true" in found.found
+    assert found.by_itself.startswith("nothing: LeaderWorkerSet keeps its pods")

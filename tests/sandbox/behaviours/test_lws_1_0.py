@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.released import RECOVER, RESTARTS_EXHAUSTED
+from rollout_lws.objects.released import RECOVER, RESTART_COUNTS, RESTARTS_EXHAUSTED
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_PREFIX, LWS_REVISION, NODES, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from rollout_lws.sandbox.behaviours.lws.restarts import COUNTS
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, leaders, lws, patch_lws, pod, ready, sizes, template
 
 pytestmark = pytest.mark.looptime
@@ -40,7 +39,9 @@ def conditions(server: ApiServer) -> dict[str, tuple[str, str]]:
 def counts(server: ApiServer) -> str:
     """Of the restarts, without the revision."""
     annotations = server.get(LEADER_WORKER_SETS, NAMESPACE, "llm")["metadata"].get("annotations") or {}
-    return str(annotations.get(COUNTS, "")).replace(leaders(server)["0"]["metadata"]["labels"][LWS_REVISION], "rev")
+    return str(annotations.get(RESTART_COUNTS, "")).replace(
+        leaders(server)["0"]["metadata"]["labels"][LWS_REVISION], "rev"
+    )
 
 
 def recover(server: ApiServer, name: str = "llm-1") -> None:

@@ -12,7 +12,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.pod_words import name_of, pod_trouble, pods_of
-from rollout_lws.workload.trouble import KUEUE_REASONS
+from rollout_lws.workload.trouble import EXHAUSTED, KUEUE_REASONS
 
 #: Seconds after its grace period within which the kubelet removes a pod.
 _GONE_SECONDS = 60
@@ -60,6 +60,8 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
         return Link(Name.CONTAINERS, State.BROKEN, about, complained.found, by_itself, steps)
     worst = found[0]
     name = worst.pod.metadata.name if worst.pod is not None else side.name
+    if worst.trouble.reason == EXHAUSTED:
+        by_itself = f"nothing: {case.target.resource.kind} keeps its pods as they ended, so that they can be looked at"
     return Link(
         Name.CONTAINERS,
         State.BROKEN,
@@ -127,12 +129,13 @@ def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Lin
 
 
 def _stuck(case: Case, side: Workload) -> Pod | None:
-    """A pod that has been terminating for longer than its grace period."""
+    """A pod that has been terminating for longer than its grace period, and is not kept by its controller."""
+    kept = {each.group_index for each in side.leaders if each.is_kept}
     for pod in sorted(
         {each.metadata.uid: each for each in (*side.leaders, *side.pods)}.values(), key=lambda each: each.metadata.name
     ):
         ends = pod.metadata.deletion_timestamp
-        if ends is not None and (case.now - ends).total_seconds() > _GONE_SECONDS:
+        if ends is not None and pod.group_index not in kept and (case.now - ends).total_seconds() > _GONE_SECONDS:
             return pod
     return None
 

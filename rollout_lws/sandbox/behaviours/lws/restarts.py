@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from rollout_lws.objects.released import RECOVER, RESTARTS_EXHAUSTED
+from rollout_lws.objects.released import RECOVER, RESTART_COUNTS, RESTARTS_EXHAUSTED
 from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,
@@ -37,8 +37,6 @@ from rollout_lws.sandbox.behaviours.events import event
 
 #: Keeps the pods of a group that has used its restarts up.
 CLEANUP = LWS_PREFIX + "group-restart-budget-cleanup"
-#: On the LWS: JSON of the restarts so far, by ``<revision>/<group index>``.
-COUNTS = LWS_PREFIX + "group-restart-counts"
 
 
 def exhausted(leader: Object) -> bool:
@@ -98,7 +96,7 @@ def ended(lws: Object, leader: Object, workers: Iterable[Object], now: float) ->
 
 
 def counts(lws: Object) -> dict[str, int]:
-    found: dict[str, int] = json.loads(annotations_of(lws).get(COUNTS) or "{}")
+    found: dict[str, int] = json.loads(annotations_of(lws).get(RESTART_COUNTS) or "{}")
     return found
 
 
@@ -122,7 +120,9 @@ def _key(leader: Object) -> str:
 def _recorded(lws: Object, known: Mapping[str, int], reason: str) -> Patch:
     text = json.dumps(known, separators=(",", ":"), sort_keys=True) if known else None
     version = lws["metadata"].get("resourceVersion")
-    return Patch(LEADER_WORKER_SETS, *key_of(lws), {"metadata": {"annotations": {COUNTS: text}}}, reason, version)
+    return Patch(
+        LEADER_WORKER_SETS, *key_of(lws), {"metadata": {"annotations": {RESTART_COUNTS: text}}}, reason, version
+    )
 
 
 class KeptPods:

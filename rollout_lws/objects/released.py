@@ -27,6 +27,9 @@ RECORD_HASH = "controller.kubernetes.io/hash"
 #: maxGroupRestarts: that it is so, and that somebody wants it made again. Source: LWS's KEP-820.
 RESTARTS_EXHAUSTED = LWS_PREFIX + "group-restart-budget-exhausted"
 RECOVER = LWS_PREFIX + "recover"
+#: Scheduling gate of the leader of a group without a number that takes the place of one whose pods still end. Source:
+#: LWS's KEP-898.
+REPLACEMENT_GATE = LWS_PREFIX + "group-replacement"
 #: On a LeaderWorkerSet: how often its groups were made again, as JSON of numbers by ``<revision>/<group index>``.
 RESTART_COUNTS = LWS_PREFIX + "group-restart-counts"
 

@@ -132,9 +132,13 @@ def _written(d: Draft) -> tuple[Facts, ...]:
 
 
 def unfit(d: Draft) -> Refusal | None:
+    # A pair releases requests alone; which groups of a side go when it gives some up has to be known.
+    spec = d.o.rollout.spec
+    shifts = spec.strategy.style is not None and spec.strategy.style.shifting is not None
+    by_requests = d.paired and not spec.companions and not shifts
     for each in _written(d):
         found = each.workload.obstacle
-        if found is not None:
+        if found is not None and not (by_requests and not each.workload.can_be_held):
             message = f"{each.called} {found.message}"
             return Refusal(Reason(found.reason), message, FieldRef(found.field, d.kind, each.name))
     return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
 
 PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 #: Stored only so that manifests with them apply; the sandbox does no authorization.
 RBAC = (
@@ -145,6 +146,7 @@ BUILTINS: tuple[Served, ...] = (
     _serve(PERSISTENT_VOLUMES, "pv"),
     _serve(known.STATEFUL_SETS, "sts", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.DEPLOYMENTS, "deploy", generation=True, scale=_SELECTOR_SCALE, category="all"),
+    _serve(REPLICA_SETS, "rs", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.CONTROLLER_REVISIONS, status=False),
     _serve(known.JOBS, generation=True, fields=("status.successful",), category="all"),
     _serve(known.CRON_JOBS, "cj", generation=True, category="all"),

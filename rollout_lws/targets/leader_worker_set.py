@@ -28,8 +28,8 @@ FORMAT = VersionFormat(
 
 _HASH_IDENTITY = Obstacle(
     "HashIdentity",
-    "has groupIdentity Hash, which cannot be held back by a partition: make it anew with groupIdentity Ordinal, which"
-    " cannot be changed later",
+    "has groupIdentity Hash, which cannot be held back by a partition: release it as one of a pair without shift and"
+    " companions, or make it anew with groupIdentity Ordinal, which cannot be changed later",
     "spec.groupIdentity",
 )
 
@@ -125,8 +125,12 @@ class LeaderWorkerSet(Struct, frozen=True):
         return False
 
     @property
+    def can_be_held(self) -> bool:
+        return self.spec.group_identity != "Hash"
+
+    @property
     def obstacle(self) -> Obstacle | None:
-        return _HASH_IDENTITY if self.spec.group_identity == "Hash" else None
+        return None if self.can_be_held else _HASH_IDENTITY
 
     @property
     def discovery_service(self) -> str:

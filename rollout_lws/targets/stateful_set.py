@@ -153,6 +153,10 @@ class StatefulSetTarget(Struct, frozen=True):
         return self.spec.pod_management_policy == "OrderedReady"
 
     @property
+    def can_be_held(self) -> bool:
+        return True
+
+    @property
     def obstacle(self) -> Obstacle | None:
         return None
 

@@ -124,8 +124,15 @@ class Target(Protocol):
         ...
 
     @property
+    def can_be_held(self) -> bool:
+        """Whether a partition keeps its groups at their version. Otherwise another template renews them at once, and
+        their indices are no numbers: only one of a pair can be released, by requests alone.
+        """
+        ...
+
+    @property
     def obstacle(self) -> Obstacle | None:
-        """Why no Rollout can release the object as it is; None if one can."""
+        """Why no Rollout can release the object as it is; None if one can. That it cannot be held is none in a pair."""
         ...
 
     @property

@@ -7,8 +7,8 @@ readiness is computed here, per group, from leader pods and worker StatefulSets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -20,6 +20,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.workload.facts import Facts
 
 SIZE_ANNOTATION = LWS_PREFIX + "size"
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,14 @@ class Group:
     workers: StatefulSet | None
     ready_since: datetime | None
     first: int = 0
+    place: int | None = None
+    """Its place among the groups of a workload whose groups have no numbers: it changes when others go."""
 
     @property
     def ordinal(self) -> int:
-        """Its place among the workload's groups, from 0; -1 for an index that is no number (Hash identity), or comes
-        before the first.
-        """
+        """Its place among the workload's groups, from 0; -1 for an index that is no number or before the first."""
+        if self.place is not None:
+            return self.place
         return max(-1, int(self.index) - self.first) if self.index.isdigit() else -1
 
     @property
@@ -77,7 +80,15 @@ def groups(facts: Facts) -> tuple[Group, ...]:
     pods = worker_pods(facts)
     first = facts.workload.first_ordinal
     found = [group_of(leader, workers.get(leader.metadata.uid), pods, first) for leader in facts.leaders]
+    if not facts.workload.can_be_held:
+        return tuple(replace(group, place=place) for place, group in enumerate(sorted(found, key=_goes_last)))
     return tuple(sorted(found, key=lambda group: (group.ordinal, group.index)))
+
+
+def _goes_last(group: Group) -> tuple[bool, bool, datetime, str]:
+    """Order of groups without numbers: a ReplicaSet with fewer replicas takes the last ones away first."""
+    since = group.ready_since or group.leader.metadata.creation_timestamp or _LATEST
+    return group.leader.metadata.terminating, group.ready_since is None, since, group.index
 
 
 @lru_cache(maxsize=16)

@@ -85,7 +85,11 @@ def resolved_surge(strategy: RollingUpdate, replicas: int) -> int:
 
 
 def is_held(workload: Target, surge: int = 0) -> bool:
-    """Whether a template change starts nothing: partition at the hold, no more than ``surge`` surge groups."""
+    """Whether a template change starts nothing: partition at the hold, no more than ``surge`` surge groups. One that
+    cannot be held needs nothing for that.
+    """
+    if not workload.can_be_held:
+        return True
     strategy = workload.strategy
     return strategy.partition >= HOLD and resolved_surge(strategy, max(workload.replicas, 1)) <= surge
 
@@ -126,6 +130,8 @@ def hold(workload: Target, keys: Keys, uid: str, surge: int = 0, *, counted: boo
     """
     users = users_strategy(workload, keys)
     replicas = max(workload.replicas, 1)
+    if not workload.can_be_held:
+        return _countable(workload, keys, uid, users) if counted else None
     # Without a partition a group that restarts comes back at the newest version.
     held = _values(users) | {"partition": HOLD, "type": ROLLING_UPDATE}
     if surge > 0:
@@ -137,6 +143,14 @@ def hold(workload: Target, keys: Keys, uid: str, surge: int = 0, *, counted: boo
     if counted and isinstance(held["maxUnavailable"], str):
         held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
     return _patch(workload, keys, uid, users, held, surge)
+
+
+def _countable(workload: Target, keys: Keys, uid: str, users: RollingUpdate) -> dict[str, Any] | None:
+    """Merge patch with a maxUnavailable that is a number; None when no percentage could resolve to 0."""
+    if not isinstance(users.max_unavailable, str) or users.max_surge not in (0, "0%"):
+        return None
+    number = max(1, resolved_unavailable(users, max(workload.replicas, 1)))
+    return _patch(workload, keys, uid, users, _values(users) | {"maxUnavailable": number}, 0)
 
 
 def window(

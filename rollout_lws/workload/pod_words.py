@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rollout_lws.objects.released import RECOVER, labels_among
+from rollout_lws.objects.released import RECOVER, REPLACEMENT_GATE, labels_among
 from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerStatus, Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, worker_pods
@@ -54,6 +54,8 @@ def pod_trouble(pod: Pod) -> PodTrouble:
         if told is not None:
             return told
     gates = [gate.name for gate in pod.spec.scheduling_gates]
+    if gates == [REPLACEMENT_GATE]:
+        return PodTrouble(1, "NotReady", "waits until the pods of the group that it replaces are gone")
     if gates:
         named = f"scheduling gate{'s' if len(gates) > 1 else ''} {', '.join(gates)}"
         return PodTrouble(2, "SchedulingGated", f"is held by {named}")

@@ -33,6 +33,9 @@ RECORDS_AT_ONCE = 10
 
 def observed(facts: Facts) -> bool:
     """Whether LWS has observed the spec that we see, and the StatefulSet controller what LWS derived from it."""
+    if not facts.workload.can_be_held:
+        acted = facts.workload.observed_generation >= facts.workload.metadata.generation
+        return acted and _newest_record(facts) is not None
     leader_set = facts.leader_set
     return (
         (facts.workload.observed_generation) >= facts.workload.metadata.generation
@@ -43,24 +46,31 @@ def observed(facts: Facts) -> bool:
 
 def target_revision(facts: Facts) -> str:
     """The revision of the live spec; meaningful once ``observed``."""
+    if not facts.workload.can_be_held:
+        newest = _newest_record(facts)
+        return newest.revision_hash if newest is not None else ""
     return facts.leader_set.revision if facts.leader_set else ""
 
 
 def current_revision(facts: Facts) -> str:
     """The revision that a recreated group below the partition gets; "" when it is unknown."""
+    if not facts.workload.can_be_held:
+        return target_revision(facts)
     return _revision_of(facts, facts.leader_set.status.current_revision) if facts.leader_set else ""
 
 
 def comes_back_at(facts: Facts, ordinal: int) -> str:
     """The revision that the group at this place gets if its leader is recreated now; "" when it is unknown."""
     if facts.leader_set is None:
-        return ""
+        return "" if facts.workload.can_be_held else target_revision(facts)
     held = ordinal < facts.leader_set.spec.update_strategy.rolling_update.partition
     return current_revision(facts) if held else target_revision(facts)
 
 
 def set_is_settled(facts: Facts) -> bool:
     """Whether the leader StatefulSet has only one version: it recreates pods with the version it would update to."""
+    if not facts.workload.can_be_held:
+        return True
     status = facts.leader_set.status if facts.leader_set else None
     return status is not None and bool(status.current_revision) and status.current_revision == status.update_revision
 
@@ -71,6 +81,14 @@ def is_empty(facts: Facts) -> bool:
     While its last pod terminates, a StatefulSet still has the old version, and starts that one when scaled up.
     """
     return observed(facts) and not facts.leaders and set_is_settled(facts)
+
+
+def _newest_record(facts: Facts) -> ControllerRevision | None:
+    """LWS's record of the version in the spec where no StatefulSet tells it: LWS stores one, with the highest number,
+    before it says that it has observed the spec.
+    """
+    found = (each for each in facts.revisions if not each.metadata.terminating)
+    return max(found, key=lambda each: each.revision, default=None)
 
 
 def _revision_of(facts: Facts, name: str) -> str:
@@ -102,8 +120,8 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
     the LWS or the release (``stable``) means to run; older records of these revisions only cause errors in LWS's log.
     Of other revisions the newest ``SPARE_RECORDS`` records stay. While any of this is unknown, all are needed.
     """
-    if facts.workload.leader_set is not None:
-        # The StatefulSet controller keeps as many as the user wants.
+    if facts.workload.leader_set is not None or not facts.workload.can_be_held:
+        # The StatefulSet controller keeps as many as the user wants, and what is never held completes its updates.
         return []
     current = current_revision(facts)
     if not observed(facts) or not (lws_revision(facts, current) and lws_revision(facts, target_revision(facts))):

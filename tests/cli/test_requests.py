@@ -10,6 +10,7 @@ import pytest
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_rules import Already, Ask, Judge
 from rollout_lws.errors import UsageError
+from rollout_lws.workload.trouble import EXHAUSTED
 
 IN_STEPS: dict[str, Any] = {
     "phase": "Progressing",
@@ -203,7 +204,7 @@ def test_a_gate_of_the_release_is_skipped_in_a_promotion_too(result: str | None)
 
 def test_a_promotion_that_waits_for_a_group_that_may_not_restart_is_tried_again() -> None:
     seen = promoting(None)
-    seen["status"]["notReadyGroups"] = [{"workload": "llama", "group": "3", "reason": "RestartsExhausted"}]
+    seen["status"]["notReadyGroups"] = [{"workload": "llama", "group": "3", "reason": EXHAUSTED}]
     answer = action_rules.retry(seen)
     assert isinstance(answer, Ask)
     assert "made again that may not restart" in answer.done

@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.objects import resources
 from rollout_lws.objects.released import POD_INDEX, POD_NAME, POD_REVISION
 from rollout_lws.objects.resources import (
+    DEPLOYMENTS,
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,
     LWS_NAME,
@@ -36,9 +37,11 @@ class LeaderWorkerSets:
     strategy: tuple[str, str] = ("rolloutStrategy", "rollingUpdateConfiguration")
     #: The most pods of a group in stories.
     largest: int = 64
+    #: LeaderWorkerSet's, by the definition that is installed.
+    generation: str = "0.10"
 
     def __str__(self) -> str:
-        return self.resource.kind
+        return self.resource.kind + ("" if self.generation == "0.10" else f" {self.generation}")
 
     def spec(
         self,
@@ -117,6 +120,37 @@ class LeaderWorkerSets:
     def governing(self, name: str) -> dict[str, Any] | None:
         """The headless Service by which its pods find each other, if the user makes it."""
         return None
+
+
+@dataclass(frozen=True)
+class HashedGroups(LeaderWorkerSets):
+    """Groups of a leader and its workers that have no numbers, so that their LWS cannot be held."""
+
+    generation: str = "1.0"
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} with Hash"
+
+    def spec(
+        self,
+        template: Object,
+        replicas: int,
+        size: int,
+        *,
+        unavailable: int | str | None = None,
+        surge: int | str = 0,
+        name: str = NAME,
+    ) -> dict[str, Any]:
+        made = super().spec(template, replicas, size, unavailable=unavailable, surge=surge, name=name)
+        return made | {"groupIdentity": "Hash"}
+
+    def index(self, pod: Object) -> int:
+        """Of a group: any number that is its own."""
+        return int(pod["metadata"]["labels"][LWS_GROUP_INDEX][:8], 16)
+
+    def target(self, store: Store, name: str) -> str:
+        leaders = store.get(DEPLOYMENTS, NAMESPACE, name)
+        return str(leaders["metadata"]["labels"][LWS_REVISION]) if leaders else ""
 
 
 @dataclass(frozen=True)
@@ -209,6 +243,8 @@ class StatefulSets(LeaderWorkerSets):
 
 
 LWS = LeaderWorkerSets()
+NEWER = LeaderWorkerSets(generation="1.0")
+HASHED = HashedGroups()
 STATEFUL_SET = StatefulSets()
 ORDERED = StatefulSets(ordered=True)
 ON_DELETE = StatefulSets(type="OnDelete", start=2)

@@ -384,7 +384,7 @@ async def metered_pair(
     *steps: dict[str, Any], more: Any = None, scaled: bool = False, kind: LeaderWorkerSets = LWS, **sizes: Any
 ) -> AsyncIterator[MeteredPair]:
     world = World(Options(timing=PODS_TAKE))
-    world.kind = kind
+    world.release(kind)
     try:
         await (scaled_pair if scaled else pair_at_rest)(world, *steps, more=more, **sizes)
         meter = TrafficMeter(world.server, (Client("users", **ROUTES.provider.entry),), drain=STREAM, lag=LAG)

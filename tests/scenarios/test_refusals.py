@@ -10,7 +10,6 @@ from rollout_lws.api import crd
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.sandbox.definitions import lws_crd
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_only_held, assert_stalled, assert_untouched, tells
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -144,15 +143,14 @@ async def test_an_lws_that_gets_an_owner_in_mid_release_is_taken_back_to_stable_
 
 
 HASH = (
-    "LeaderWorkerSet llama has groupIdentity Hash, which cannot be held back by a partition: make it anew with"
-    " groupIdentity Ordinal, which cannot be changed later"
+    "LeaderWorkerSet llama has groupIdentity Hash, which cannot be held back by a partition: release it as one of a"
+    " pair without shift and companions, or make it anew with groupIdentity Ordinal, which cannot be changed later"
 )
 
 
 @tells({Reason.HASH_IDENTITY: HASH})
 async def test_groups_without_ordinals_are_refused(world: World) -> None:
-    name = lws_crd.manifest()["metadata"]["name"]
-    world.server.patch(CUSTOM_RESOURCE_DEFINITIONS, "", name, lws_crd.manifest("1.0"), "application/merge-patch+json")
+    world.upgrade_lws()
     world.create_workload(groupIdentity="Hash")
     world.create_rollout(*STEPS)
     world.start_controller()

@@ -43,6 +43,7 @@ from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
 from tests.definitions import definitions
 from tests.scenarios.borders import assert_within
+from tests.scenarios.kinds import LWS, LeaderWorkerSets
 from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.user import User
@@ -125,6 +126,12 @@ class World(User, Waits):
         self._in_second, self._in_moment = Running(), Running()
         self._waiters: set[asyncio.Future[None]] = set()
         self.server.store.subscribe(self._take)
+
+    def release(self, kind: LeaderWorkerSets) -> None:
+        """What is released from now on."""
+        self.kind = kind
+        if kind.generation != LWS.generation:
+            self.upgrade_lws(kind.generation)
 
     def upgrade_lws(self, version: str = "1.0") -> None:
         """Another LeaderWorkerSet than the one that most stories have: the installed definition says which it is."""

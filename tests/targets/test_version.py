@@ -89,7 +89,6 @@ def test_all_those_versions_differ_from_each_other() -> None:
         version(dict(reversed(TEMPLATE.items()))),
         version(changed(*LEADER, to=dict(reversed(CONTAINER.items())))),
         version(changed("subGroupPolicy", to=None)),
-        version(changed("maxGroupRestarts", to=3)),
         version(changed("leaderTemplate", "metadata", "creationTimestamp", to=None)),
         version(labels={"team": "a"}, annotations={"x/y": "z"}),
         version(replicas=9, partition=3, unavailable="50%", surge=2, generation=99),
@@ -105,6 +104,12 @@ def test_all_those_versions_differ_from_each_other() -> None:
 )
 def test_the_same_version_written_otherwise_has_the_same_hash(same: Version) -> None:
     assert same == version()
+
+
+def test_the_limit_of_restarts_is_kept_with_a_version_and_makes_none() -> None:
+    limited = version(changed("maxGroupRestarts", to=3))
+    assert limited.template_hash == version().template_hash
+    assert limited.members["leaderWorkerTemplate"]["maxGroupRestarts"] == 3
 
 
 @pytest.mark.parametrize(

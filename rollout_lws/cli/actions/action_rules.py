@@ -13,7 +13,6 @@ from typing import Any
 from rollout_lws.cli.rollouts import message, style, summary
 from rollout_lws.cli.sides import called, has_given_up_groups, named, serving_hash, sides_of, standing_in, turning
 from rollout_lws.errors import UsageError
-from rollout_lws.workload.trouble import EXHAUSTED
 
 Object = dict[str, Any]
 
@@ -126,6 +125,8 @@ def _loads_again(rollout: Object) -> str:
 
 #: Results of gates that a retry measures again.
 _MEASURED_AGAIN = ("Failed", "Inconclusive", "Error")
+#: ``workload.trouble.EXHAUSTED``, whose module takes long to load.
+_EXHAUSTED = "RestartsExhausted"
 
 
 def retry(rollout: Object) -> Ask | Already:
@@ -137,7 +138,7 @@ def retry(rollout: Object) -> Ask | Already:
         return Ask("Retry", f"{name} is released again", until="it begins when the way back is over")
     if _promotes(rollout) and "Failed" in _gates_of_release(rollout).values():
         return Ask("Retry", f"{name} goes on with its promotion, and its gates are measured again")
-    if _promotes(rollout) and any(each.get("reason") == EXHAUSTED for each in status.get("notReadyGroups") or ()):
+    if _promotes(rollout) and any(each.get("reason") == _EXHAUSTED for each in status.get("notReadyGroups") or ()):
         return Ask("Retry", f"{name} goes on with its promotion, and has the groups made again that may not restart")
     _in_steps(rollout, "no version was aborted, so there is none to try again")
     results = {**_results(rollout, "gates"), **_gates_of_release(rollout)}

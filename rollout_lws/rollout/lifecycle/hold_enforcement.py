@@ -38,6 +38,8 @@ def released_by_hand(d: Draft) -> bool:
 
 def keep_hold(d: Draft) -> Draft:
     """Restores the hold if it was reset. Partition windows of a release are left to the release."""
+    if not d.stable.workload.can_be_held:
+        return d
     if released_by_hand(d):
         return _release(d)
     lws = d.stable.workload

@@ -329,7 +329,7 @@ def follow_active(d: Draft) -> Draft:
     stable, version = d.status.stable, d.own_version
     if stable is None or not d.adopted or not all(map(observed, active_workloads(d))):
         return d
-    if d.scales_sides:
+    if d.scales_sides and d.stable.workload.can_be_held:
         return follow_held(d)
     if stable.template_hash == version.template_hash:
         revision = target_revision(d.stable)

@@ -184,7 +184,8 @@ def goes_without_serving(d: Draft) -> bool:
 
 def edited_while_active(d: Draft) -> str:
     """What to do with a version that the hold of the active side keeps from starting; "" without one."""
-    if not (d.scales_sides and d.own_pending) or d.hold is HoldState.RELEASED:
+    held = d.scales_sides and d.o.stable is not None and d.stable.workload.can_be_held
+    if not (held and d.own_pending) or d.hold is HoldState.RELEASED:
         return ""
     name, other = edited_names(d)
     has = "has" if name == d.name else f"goes with {d.name}, which has"

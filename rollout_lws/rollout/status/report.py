@@ -203,7 +203,7 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
         windows = (
             d.capacity.steps_open_windows if ending is None else isinstance(d.state, Promoting) and not d.capacity.swaps
         )
-        held = held or (d.status.phase == Phase.PROGRESSING and windows)
+        held = (held or (d.status.phase == Phase.PROGRESSING and windows)) and stable.workload.can_be_held
         wanted[ConditionType.HELD] = (
             held and d.hold is not HoldState.RELEASED,
             "Held" if held and d.hold is not HoldState.RELEASED else verdict.reason.value,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rollout_lws.objects.resources import NODES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
+from rollout_lws.sandbox.behaviours.deployments import Deployments, ReplicaSets
 from rollout_lws.sandbox.behaviours.disaggregated_sets import DisaggregatedSets
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
@@ -56,6 +57,8 @@ class Cluster:
                 Scheduler(self.options.timing),
                 Kubelet(self.options.timing),
                 StatefulSets(self.options.stateful_sets),
+                Deployments(),
+                ReplicaSets(),
                 Jobs(),
                 LeaderWorkerSets(),
                 GroupPods(),

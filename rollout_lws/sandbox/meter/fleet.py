@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from rollout_lws.objects.meta import selects
 from rollout_lws.objects.released import RELEASED, labels_among
-from rollout_lws.objects.resources import LWS_PREFIX, LWS_REVISION, PODS, STATEFUL_SETS, Resource
+from rollout_lws.objects.resources import DEPLOYMENTS, LWS_PREFIX, LWS_REVISION, PODS, STATEFUL_SETS, Resource
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, running_and_ready, terminating
 from rollout_lws.sandbox.store import Event, Store
 
@@ -158,7 +158,7 @@ class Fleet:
         metadata = lws["metadata"]
         for (namespace, name, group), state in self._groups.items():
             if (namespace, name) == (metadata["namespace"], metadata["name"]) and group:
-                state.regular = state.regular or int(group) < _end(lws)
+                state.regular = state.regular or not _is_beyond(group, lws)
 
     def _workload(self, pod: Pod) -> Object | None:
         found = ((kind, self._store.get(kind, pod.namespace, pod.lws)) for kind in RELEASED)
@@ -166,7 +166,7 @@ class Fleet:
 
     def _is_regular(self, pod: Pod) -> bool:
         lws = self._workload(pod) if pod.group else None
-        return lws is None or int(pod.group) < _end(lws)
+        return lws is None or not _is_beyond(pod.group, lws)
 
     def _cause(self, pod: Pod, state: _State) -> Cause:
         """Why a pod of a group is being deleted."""
@@ -175,8 +175,11 @@ class Fleet:
         lws = self._workload(pod)
         if lws is None or terminating(lws):
             return "workload deleted"
-        if int(pod.group) >= _end(lws):
+        if _is_beyond(pod.group, lws):
             return "scaled down" if state.regular else "surge dropped"
+        deployed = self._store.get(DEPLOYMENTS, pod.namespace, pod.lws)
+        if deployed is not None and not pod.group.isdigit():
+            return "deleted" if labels_of(deployed).get(LWS_REVISION) == pod.revision else "renewed"
         leaders = self._store.get(STATEFUL_SETS, pod.namespace, pod.lws)
         if leaders is not None and _newest(leaders) != pod.revision:
             rolling: dict[str, Any] = leaders["spec"]["updateStrategy"].get("rollingUpdate") or {}
@@ -188,6 +191,14 @@ class Fleet:
 def is_released(resource: Resource, obj: Object) -> bool:
     """Whether the object is a workload that a Rollout can release, and not one that such a workload has made."""
     return selects(RELEASED[resource].workloads, labels_of(obj))
+
+
+def _is_beyond(group: str, workload: Object) -> bool:
+    """Whether a group of this index is not among those that the workload is to have; of groups without numbers it is
+    known only where there are to be none.
+    """
+    end = _end(workload)
+    return int(group) >= end if group.isdigit() else end == 0
 
 
 def _start(workload: Object) -> int:

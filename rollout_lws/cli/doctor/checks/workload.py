@@ -23,7 +23,7 @@ from rollout_lws.workload.applied import stated_replicas
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.hold import hold_record, is_held, standing_surge, users_strategy, writer_of_strategy
 from rollout_lws.workload.queueing import queue_of
-from rollout_lws.workload.revisions import observed
+from rollout_lws.workload.revisions import observed, target_revision
 
 
 def links(case: Case) -> Iterator[Link]:
@@ -281,6 +281,8 @@ def history(case: Case) -> Link | None:
 def leader_set(case: Case, side: Workload) -> Link:
     """Whether the controllers of the workload and of its StatefulSet have acted on its last change."""
     name = side.name
+    if not side.workload.can_be_held:
+        return _own_leaders(case, side)
     about = f"StatefulSet/{name}"
     unread = case.unread(Name.LEADER_SET, about, STATEFUL_SETS)
     if unread is not None:
@@ -310,6 +312,18 @@ def leader_set(case: Case, side: Workload) -> Link:
     describe = case.kubectl(f"describe {case.target.resource} {name}")
     steps = (case.target.look_at_controller, describe)
     return Link(Name.LEADER_SET, state, about, _unmade(side), "it goes on when that controller acts", steps)
+
+
+def _own_leaders(case: Case, side: Workload) -> Link:
+    """The same of a workload whose leaders are made by no StatefulSet."""
+    about = f"{case.target.resource.kind}/{side.name}"
+    if observed(side):
+        return ok(Name.LEADER_SET, about, f"revision {target_revision(side)}")
+    waits = case.facts.is_fresh(case.facts.workloads.get(side.name, {}), SILENCE_SECONDS)
+    steps = (case.target.look_at_controller, case.kubectl(f"describe {case.target.resource} {side.name}"))
+    told = f"its controller has not acted on generation {side.workload.metadata.generation}"
+    state = State.WAITING if waits else State.BROKEN
+    return Link(Name.LEADER_SET, state, about, told, "it goes on when that controller acts", steps)
 
 
 def _owner(leader_set: StatefulSet) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,
     LWS_NAME,
@@ -37,8 +38,9 @@ from rollout_lws.sandbox.behaviours.base import (
     terminating,
 )
 from rollout_lws.sandbox.behaviours.events import event
-from rollout_lws.sandbox.behaviours.lws import objects, restarts
+from rollout_lws.sandbox.behaviours.lws import hash_identity, objects, restarts
 from rollout_lws.sandbox.behaviours.lws import status as lws_status
+from rollout_lws.sandbox.behaviours.lws.hash_identity import is_hash
 from rollout_lws.sandbox.behaviours.lws.partition import GroupState, Leaders, Strategy, partition_and_replicas
 from rollout_lws.sandbox.behaviours.revisions import newest, next_number
 
@@ -71,7 +73,7 @@ class LeaderWorkerSets:
     def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         if change.resource == LEADER_WORKER_SETS:
             return (key_of(change.object),)
-        if change.resource == STATEFUL_SETS:
+        if change.resource in (STATEFUL_SETS, DEPLOYMENTS):
             workload = labels_of(change.object).get(LWS_NAME)
             return ((change.object["metadata"]["namespace"], workload),) if workload else ()
         if change.resource == SERVICES:
@@ -98,6 +100,8 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
     lws = view.get(LEADER_WORKER_SETS, namespace, name)
     if lws is None or terminating(lws):
         return None
+    if is_hash(lws):
+        return _observe_hash(view, lws)
     uid = lws["metadata"]["uid"]
     leaders = view.select(PODS, namespace, {LWS_NAME: name, LWS_WORKER_INDEX: "0"})
     return Snapshot(
@@ -117,7 +121,40 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
     )
 
 
+def _observe_hash(view: View, lws: Object) -> Snapshot:
+    """With the Deployment in the place of the leader StatefulSet."""
+    key, uid = key_of(lws), lws["metadata"]["uid"]
+    revisions = tuple(item for item in view.owned(uid, CONTROLLER_REVISIONS) if controlled_by(item, uid))
+    return Snapshot(lws, view.get(DEPLOYMENTS, *key), revisions, (), view.get(SERVICES, *key) is not None)
+
+
+def _decide_hash(seen: Snapshot, now: float) -> Outcome:
+    lws, live = seen.lws, seen.leader_set
+    writes: list[Write] = []
+    revision, _ = _revision(seen, now, writes)
+    key = labels_of(revision)[LWS_REVISION]
+    desired = objects.leader_deployment(lws, key)
+    if live is None:
+        writes.append(Create(DEPLOYMENTS, desired, "the LeaderWorkerSet's leaders"))
+        name = desired["metadata"]["name"]
+        writes.append(_told(lws, now, "GroupsProgressing", f"Created leader deployment {name}", "Create"))
+    elif not objects.already_applied(desired, live):
+        writes.append(Replace(DEPLOYMENTS, objects.applied(desired, live), "apply the LeaderWorkerSet's spec"))
+    if lws["spec"]["networkConfig"]["subdomainPolicy"] == "Shared" and not seen.has_service:
+        writes.append(Create(SERVICES, objects.shared_service(lws), "headless Service of all groups"))
+    counts = hash_identity.counts(live)
+    status = lws_status.status_of_counts(lws, counts, now)
+    if status != lws.get("status"):
+        writes.append(_status_patch(lws, status))
+    acted = live is not None and labels_of(live).get(LWS_REVISION) == key
+    if acted and set(counts.values()) == {int(lws["spec"]["replicas"])}:
+        writes += [_forget(old) for old in seen.revisions if labels_of(old).get(LWS_REVISION) != key]
+    return Outcome(tuple(writes))
+
+
 def decide(seen: Snapshot, now: float) -> Outcome:
+    if is_hash(seen.lws):
+        return _decide_hash(seen, now)
     lws, leader_set = seen.lws, seen.leader_set
     if leader_set is not None and terminating(leader_set):
         return Outcome(wake_at=now + 5.0)  # its deletion triggers a pass earlier

@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.spelling import in_full, plain
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, owner_reference, within
+from rollout_lws.sandbox.behaviours.lws import hash_identity
 from rollout_lws.sandbox.behaviours.lws.partition import Strategy
 from rollout_lws.sandbox.behaviours.revisions import controller_revision, short_hash
 
@@ -100,6 +101,19 @@ def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: S
     return body
 
 
+def leader_deployment(lws: Object, key: str) -> dict[str, Any]:
+    """The Deployment of the leaders of an LWS whose groups have no numbers."""
+    spec = _in_full(lws["spec"])
+    groups, name = spec["leaderWorkerTemplate"], lws["metadata"]["name"]
+    shared = _group_annotations(lws, groups)
+    if spec["networkConfig"]["subdomainPolicy"] == "UniquePerReplica":
+        shared[SUBDOMAIN_POLICY] = "UniquePerReplica"
+    labels = {LWS_NAME: name, LWS_WORKER_INDEX: "0", LWS_REVISION: key}
+    template = _template(groups.get("leaderTemplate") or groups["workerTemplate"], labels, shared)
+    marks = {REPLICAS: str(spec["replicas"])}
+    return hash_identity.leader_deployment(lws, {LWS_NAME: name, LWS_REVISION: key}, marks, template)
+
+
 def since_1_0(lws: Object) -> bool:
     """Whether LWS 1.0 or newer is played, by the definition that is installed: its schema fills groupIdentity in."""
     return "groupIdentity" in lws["spec"]
@@ -124,12 +138,15 @@ def worker_set(lws: Object, leader: Object, of_revision: Mapping[str, Any]) -> d
     }
     all_labels = {**selector, LWS_REVISION: labels[LWS_REVISION]}
     annotations = {**_group_annotations(lws, live), LEADER_NAME: name}
+    if hash_identity.is_hash(lws):
+        address = f"{leader['spec']['hostname']}.{leader['spec']['subdomain']}.{leader['metadata']['namespace']}"
+        annotations |= {hash_identity.IDENTITY: "Hash", hash_identity.LEADER_ADDRESS: address}
     body = _stateful_set(lws, name, all_labels, {})
     body["metadata"]["ownerReferences"] = [owner_reference(PODS, leader)]
     body["spec"] = {
         "replicas": int(live["size"]) - 1,
         "ordinals": {"start": 1},
-        "serviceName": name if unique else lws["metadata"]["name"],
+        "serviceName": leader["spec"].get("subdomain", "") if unique else lws["metadata"]["name"],
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": selector},
         "template": _template(recorded["workerTemplate"], all_labels, annotations),
@@ -145,7 +162,7 @@ def shared_service(lws: Object) -> dict[str, Any]:
 
 def group_service(lws: Object, leader: Object) -> dict[str, Any]:
     selector = {LWS_NAME: lws["metadata"]["name"], LWS_GROUP_INDEX: labels_of(leader)[LWS_GROUP_INDEX]}
-    return _headless(lws, leader["metadata"]["name"], selector, owner_reference(PODS, leader))
+    return _headless(lws, leader["spec"].get("subdomain", ""), selector, owner_reference(PODS, leader))
 
 
 def already_applied(desired: Mapping[str, Any], live: Object) -> bool:

@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from rollout_lws.objects.released import REPLACEMENT_GATE
 from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_WORKER_INDEX, PODS
 from rollout_lws.sandbox.apiserver import Operation
 from rollout_lws.sandbox.behaviours.base import Object
 from rollout_lws.sandbox.behaviours.faults import refused_at_creation
-from rollout_lws.sandbox.behaviours.lws import objects
+from rollout_lws.sandbox.behaviours.lws import hash_identity, objects
 from rollout_lws.sandbox.behaviours.statefulset_pods import ordinal_of
 from rollout_lws.sandbox.wire import api_errors
 
@@ -36,7 +37,16 @@ def mutated(pod: Object) -> dict[str, Any]:
     labels, annotations = dict(metadata.get("labels") or {}), dict(metadata.get("annotations") or {})
     ordinal, name = ordinal_of(pod), metadata["name"]
     leader = labels.get(LWS_WORKER_INDEX) == "0"
-    if leader:
+    if leader and annotations.get(hash_identity.IDENTITY) == "Hash":
+        # The real webhook takes the key from a random text, since the pod has no name yet.
+        key = _sha1(f"{metadata.get('namespace', '')}/{name}")
+        labels |= {LWS_GROUP_INDEX: key, objects.GROUP_KEY: key}
+        spec["hostname"] = f"{labels[LWS_NAME]}-{key[:8]}"
+        if annotations.get(objects.SUBDOMAIN_POLICY) == "UniquePerReplica":
+            spec["subdomain"] = spec["hostname"]
+        gates = spec.get("schedulingGates") or ()
+        spec["schedulingGates"] = [*gates, {"name": REPLACEMENT_GATE}]
+    elif leader:
         labels.setdefault(LWS_GROUP_INDEX, str(ordinal))
         labels.setdefault(objects.GROUP_KEY, _sha1(f"{metadata.get('namespace', '')}/{name}"))
         if annotations.get(objects.SUBDOMAIN_POLICY) == "UniquePerReplica":
@@ -50,7 +60,10 @@ def mutated(pod: Object) -> dict[str, Any]:
 def _environment(
     spec: dict[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str
 ) -> None:
-    address = f"{labels[LWS_NAME]}-{labels.get(LWS_GROUP_INDEX, '')}.{spec.get('subdomain', '')}.{namespace}"
+    numbered = f"{labels[LWS_NAME]}-{labels.get(LWS_GROUP_INDEX, '')}.{spec.get('subdomain', '')}.{namespace}"
+    named = f"{spec.get('hostname', '')}.{spec.get('subdomain', '')}.{namespace}"
+    hashed = annotations.get(hash_identity.IDENTITY) == "Hash"
+    address = annotations.get(hash_identity.LEADER_ADDRESS) or (named if hashed else numbered)
     variables = {
         "LWS_LEADER_ADDRESS": address,
         "LWS_GROUP_SIZE": annotations.get(objects.SIZE, ""),

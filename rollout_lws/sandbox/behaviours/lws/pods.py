@@ -35,6 +35,7 @@ from rollout_lws.sandbox.behaviours.base import (
 )
 from rollout_lws.sandbox.behaviours.events import event
 from rollout_lws.sandbox.behaviours.lws import objects, restarts
+from rollout_lws.sandbox.behaviours.lws.hash_identity import IDENTITY, admitted, group_ready, is_gated, is_hash
 from rollout_lws.sandbox.behaviours.revisions import newest
 
 _RECREATE_AFTER_START = LWS_PREFIX + "experimental-recreate-group-after-start"
@@ -59,8 +60,10 @@ class GroupPods:
     name = "leaderworkerset-pods"
 
     def wakes(self, change: Change, view: View) -> Iterable[Key]:
+        if change.resource == PODS and change.deleted:
+            return [key_of(leader) for leader in _gated(view, change.object)]
         if change.resource == PODS:
-            return (key_of(change.object),) if LWS_NAME in labels_of(change.object) and not change.deleted else ()
+            return (key_of(change.object),) if LWS_NAME in labels_of(change.object) else ()
         if change.resource == STATEFUL_SETS:
             owner = controller_of(change.object)
             if owner and owner["kind"] == PODS.kind:
@@ -75,7 +78,12 @@ class GroupPods:
 
     def decide(self, key: Key, view: View, now: float) -> Outcome:
         snapshot = observe(view, *key)
-        return decide(snapshot, now) if snapshot else NOTHING
+        if snapshot is None:
+            return NOTHING
+        if is_gated(snapshot.pod) and not terminating(snapshot.pod):
+            # Nothing of its group is made yet; a pod of the workload that goes gives it another chance.
+            return Outcome(admitted(view, snapshot.lws, snapshot.pod))
+        return decide(snapshot, now)
 
 
 def observe(view: View, namespace: str, name: str) -> Snapshot | None:
@@ -97,8 +105,13 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
         tuple(view.select(PODS, namespace, group)),
         view.get(STATEFUL_SETS, namespace, leader_name),
         newest(item for item in view.select(CONTROLLER_REVISIONS, namespace, known) if _is_lws_revision(item)),
-        view.get(SERVICES, namespace, leader_name) is not None,
+        view.get(SERVICES, namespace, _service_of(leader, leader_name)) is not None,
     )
+
+
+def _service_of(leader: Object | None, name: str) -> str:
+    """Name of the headless Service of one group: the leader's subdomain, its own name where groups have numbers."""
+    return str(leader["spec"].get("subdomain") or name) if leader is not None else name
 
 
 def decide(seen: Snapshot, now: float) -> Outcome:
@@ -112,9 +125,15 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     unique = lws["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
     if unique and not seen.has_service:
         writes.append(Create(SERVICES, objects.group_service(lws, leader), "headless Service of one group"))
-    if terminating(leader) or int(lws["spec"]["leaderWorkerTemplate"]["size"]) == 1 or seen.workers is not None:
+    if terminating(leader) or int(lws["spec"]["leaderWorkerTemplate"]["size"]) == 1:
         return Outcome(tuple(writes))
-    if lws["spec"].get("startupPolicy") == "LeaderReady" and not has_condition(leader, "Ready"):
+    if is_hash(lws):
+        writes += group_ready(leader, seen.workers, now)
+    if seen.workers is not None:
+        return Outcome(tuple(writes))
+    # A leader with a readiness gate is not ready before its workers are.
+    awaited = "ContainersReady" if is_hash(lws) else "Ready"
+    if lws["spec"].get("startupPolicy") == "LeaderReady" and not has_condition(leader, awaited):
         return Outcome(tuple(writes))
     if seen.revision is None:
         return Outcome(tuple(writes))  # its creation triggers the next pass
@@ -156,6 +175,15 @@ def _failed(seen: Snapshot) -> bool:
         pending = any((item.get("status") or {}).get("phase", "Pending") == "Pending" for item in seen.group)
         return not pending and len(seen.group) >= int(seen.lws["spec"]["leaderWorkerTemplate"]["size"])
     return True
+
+
+def _gated(view: View, gone: Object) -> Iterable[Object]:
+    """Gated leaders of the workload that a pod belonged to."""
+    name = labels_of(gone).get(LWS_NAME)
+    if name is None or IDENTITY not in annotations_of(gone):
+        return ()
+    leaders = view.select(PODS, gone["metadata"]["namespace"], {LWS_NAME: name, LWS_WORKER_INDEX: "0"})
+    return [pod for pod in leaders if is_gated(pod)]
 
 
 def _workers(seen: Snapshot) -> list[Object]:

@@ -72,6 +72,22 @@ def status(
     }
 
 
+def status_of_counts(lws: Object, counts: Mapping[str, int], now: float) -> dict[str, Any]:
+    """The whole new status of an LWS whose leaders a Deployment makes and counts."""
+    before, wanted = lws.get("status") or {}, int(lws["spec"]["replicas"])
+    told: tuple[Mapping[str, str], ...] = (_PROGRESSING,)
+    if counts["updatedReplicas"] < counts["replicas"]:
+        told = (_UPDATING, _PROGRESSING)
+    elif set(counts.values()) == {wanted}:
+        told = (_AVAILABLE,)
+    return {
+        **counts,
+        "hpaPodSelector": before.get("hpaPodSelector") or f"{LWS_NAME}={lws['metadata']['name']},{LWS_WORKER_INDEX}=0",
+        "observedGeneration": lws["metadata"]["generation"],
+        "conditions": _conditions(lws, before.get("conditions") or (), (*told, _AS_EXPECTED), now),
+    }
+
+
 def news(
     lws: Object, present: Mapping[int, GroupState], spent: Set[int], partition: int, wanted: Mapping[str, Any]
 ) -> Event | None:

@@ -17,6 +17,7 @@ from rollout_lws.sandbox.behaviours.base import (
     Object,
     Outcome,
     View,
+    has_condition,
     key_of,
     terminating,
     within,
@@ -161,11 +162,17 @@ def _status(pod: Object, current: Stage, crash: Mapping[str, Any], now: float) -
     pulled = current.waiting != "ImagePullBackOff"
     running = pulled and not current.waiting
     unready = f"containers with unready status: [{' '.join(item['name'] for item in pod['spec']['containers'])}]"
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
+    lacking = next((gate for gate in gates if not has_condition(pod, gate)), None)
+    ready, reason, unready_words = current.ready, "ContainersNotReady", unready
+    if ready and lacking is not None:
+        ready, reason = False, "ReadinessGatesNotReady"
+        unready_words = f'corresponding condition of pod readiness gate "{lacking}" does not exist or is not "True".'
     conditions = {
         "PodScheduled": (True, "", ""),
         "Initialized": (True, "", ""),
         "ContainersReady": (current.ready, "ContainersNotReady", unready),
-        "Ready": (current.ready, "ContainersNotReady", unready),
+        "Ready": (ready, reason, unready_words),
     }
     address = _address(pod["metadata"]["uid"])
     status: dict[str, Any] = {

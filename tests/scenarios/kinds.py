@@ -123,6 +123,27 @@ class LeaderWorkerSets:
 
 
 @dataclass(frozen=True)
+class LimitedGroups(LeaderWorkerSets):
+    """Groups that the newer LeaderWorkerSet makes again once, and no more."""
+
+    generation: str = "1.0"
+
+    def spec(
+        self,
+        template: Object,
+        replicas: int,
+        size: int,
+        *,
+        unavailable: int | str | None = None,
+        surge: int | str = 0,
+        name: str = NAME,
+    ) -> dict[str, Any]:
+        made = super().spec(template, replicas, size, unavailable=unavailable, surge=surge, name=name)
+        made["leaderWorkerTemplate"]["maxGroupRestarts"] = 1
+        return made
+
+
+@dataclass(frozen=True)
 class HashedGroups(LeaderWorkerSets):
     """Groups of a leader and its workers that have no numbers, so that their LWS cannot be held."""
 
@@ -243,7 +264,7 @@ class StatefulSets(LeaderWorkerSets):
 
 
 LWS = LeaderWorkerSets()
-NEWER = LeaderWorkerSets(generation="1.0")
+LIMITED = LimitedGroups()
 HASHED = HashedGroups()
 STATEFUL_SET = StatefulSets()
 ORDERED = StatefulSets(ordered=True)

@@ -26,6 +26,8 @@ Drains = Mapping[str, datetime]
 _NONE: Drains = MappingProxyType({})
 #: Above this many group lines for one version, all groups in the same state share a line, adjacent or not.
 _LINES = 12
+#: Groups without numbers have a key for a name; so much of it tells them apart, as it does elsewhere with a hash.
+_KEY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +286,9 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _ranges(indices: list[str]) -> str:
-    """``0-2,5`` for 0, 1, 2 and 5; non-numeric group names stay as they are."""
+    """``0-2,5`` for 0, 1, 2 and 5, and the beginning of a key."""
     parts: list[list[str]] = []
-    for index in indices:
+    for index in (index if index.isdigit() else index[:_KEY] for index in indices):
         if parts and index.isdigit() and parts[-1][-1].isdigit() and int(index) == int(parts[-1][-1]) + 1:
             parts[-1].append(index)
         else:

@@ -114,6 +114,14 @@ def test_many_groups_in_many_states_are_one_line_a_state() -> None:
     assert names[2].startswith("groups 1-2,4-5,")
 
 
+def test_groups_without_numbers_go_by_the_beginning_of_their_keys() -> None:
+    found = [pod("llama", 0, "old"), pod("llama", 1, "old")]
+    for each, key in zip(found, ("3f0c", "a81d"), strict=True):
+        each["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] = key * 10
+    shown = release(rollout(), [lws(replicas=2)], found)
+    assert rows(shown, "NAME") == [["llama"], ["groups 3f0c3f0c,a81da81d"]]
+
+
 def test_wide_shows_every_pod_and_its_own_trouble() -> None:
     killed = {"name": "vllm-worker", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
     leader = pod("llama-canary", 0, "new", size=11)

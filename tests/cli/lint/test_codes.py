@@ -971,9 +971,9 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "LeaderWorkerSet chat-green is controlled by KServe d, which would undo a release: set touch: RouteOnly",
     ),
-    "a side with groups without numbers": (
+    "a side of a shift with groups without numbers": (
         "LWS206",
-        scaled(other=edited(GREEN, "  replicas: 4", "  »groupIdentity: Hash")),
+        scaled(rollout=asking(SHIFTED_PAIR), other=edited(GREEN, "  replicas: 4", "  »groupIdentity: Hash")),
         "LeaderWorkerSet chat-green has groupIdentity Hash",
     ),
     "an address of the other side": (
@@ -1283,6 +1283,10 @@ _STORED = "  name: chat\n  resourceVersion: '7'\n"
             id="requests of a number of groups that no file has",
         ),
         pytest.param((PAIR, unnumbered(LWS), *WHOLE_PAIR[2:], HPA), id="an autoscaler of a side that its owner scales"),
+        pytest.param(
+            (*WHOLE_SCALED_PAIR[:2], edited(GREEN, "  replicas: 4", "  groupIdentity: Hash"), *WHOLE_SCALED_PAIR[3:]),
+            id="a side with groups without numbers",
+        ),
         pytest.param((asking(SHIFTED_PAIR), *WHOLE_SCALED_PAIR[1:]), id="a pair that shifts"),
         pytest.param(
             (

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.store import Event
 from tests.sandbox.behaviours.world import NAMESPACE, cluster
 
 HERE = Path(__file__).parent
 SCENARIOS = sorted((HERE / "scenarios").glob("*.yaml"))
+#: Groups without numbers, which LeaderWorkerSet has after 0.10.
+HASH = sorted((HERE / "scenarios-hash").glob("*.yaml"))
 LWS = "llm"
 #: Recorded steps that depend on which of two pods, made together, is ready first: here the lower one is.
 BY_CHANCE = {"roll-4-2-2": [[6, 1]]}
@@ -65,7 +67,7 @@ async def replay(server: ApiServer, scenario: dict[str, Any]) -> dict[str, Any]:
     recorder = record.Recorder(NAMESPACE, LWS, scenario["lws"].get("size", 1))
 
     def follow(event: Event) -> None:
-        if event.resource in (LEADER_WORKER_SETS, STATEFUL_SETS, PODS):
+        if event.resource in (LEADER_WORKER_SETS, STATEFUL_SETS, DEPLOYMENTS, PODS):
             recorder.apply(event.type, event.object)
 
     stop = server.store.subscribe(follow)
@@ -91,10 +93,10 @@ def unseen(expected: dict[str, Any], actual: dict[str, Any]) -> Iterator[list[in
         yield from (step for step in want["sts"] if step not in got["sts"])
 
 
-def load(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def load(path: Path, version: str = "0.10.0") -> tuple[dict[str, Any], dict[str, Any]]:
     """A scenario and what was recorded of it."""
     scenario = yaml.safe_load(path.read_text())
-    return scenario, json.loads((HERE / "lws-0.10.0" / f"{scenario['name']}.json").read_text())
+    return scenario, json.loads((HERE / f"lws-{version}" / f"{scenario['name']}.json").read_text())
 
 
 @pytest.mark.looptime
@@ -107,6 +109,20 @@ async def test_a_scenario_goes_as_it_was_recorded(path: Path, monkeypatch: pytes
         actual = await replay(server, scenario)
     assert list(record.differences(expected, actual)) == []
     assert list(unseen(expected, actual)) == BY_CHANCE.get(path.stem, [])
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("path", HASH, ids=lambda path: path.stem)
+async def test_groups_without_numbers_go_as_they_were_recorded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(record, "time", SimpleNamespace(monotonic=loop.time))
+    scenario, expected = load(path, "main-987")
+    async with cluster(version="1.0") as server:
+        actual = await replay(server, scenario)
+    for stretch in actual["stretches"]:
+        # A condition that came after the recorded version.
+        assert stretch["end"]["conditions"].pop("Degraded") is False
+    assert list(record.differences(expected, actual)) == []
 
 
 @pytest.mark.looptime

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import COMMANDS, EXTRAS
-from rollout_lws.cli.sandbox.local_cluster import Playground
+from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, DEFAULT_API_GROUP
+from rollout_lws.sandbox.behaviours.cluster import Options
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING, HEALTHY, LOADING
 
@@ -257,6 +259,14 @@ def test_a_sandbox_renews_its_own_kubeconfig_and_nobody_elses(world: World, tmp_
     with pytest.raises(UsageError, match="theirs is there and no sandbox wrote it"):
         cluster.write_kubeconfig(theirs)
     assert "prod.example.com" in theirs.read_text()
+
+
+@pytest.mark.parametrize(("version", "stored"), [("0.10", None), ("1.0", "Hash")])
+async def test_a_sandbox_plays_the_leader_worker_set_it_is_told(version: str, stored: str | None) -> None:
+    lws = manifests.workload()
+    lws["spec"]["groupIdentity"] = "Hash"
+    async with playground(Options(), DEFAULT_API_GROUP, lws=version) as cluster:
+        assert cluster.apply(lws)["spec"].get("groupIdentity") == stored
 
 
 def test_a_reader_who_goes_away_in_mid_release_gets_no_traceback() -> None:

@@ -18,6 +18,7 @@ from rollout_lws.controller import process
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.settings import Settings
 
 #: Scripts of a sandbox are turned on, where they can run: its user is its administrator.
@@ -40,6 +41,13 @@ SCRIPTS = f"{DEFAULT_NAMESPACE}/rollout-lws-scripts"
 @click.option(
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, help="10: pods take a tenth of their time."
 )
+@click.option(
+    "--lws",
+    type=click.Choice(lws_crd.VERSIONS),
+    default="0.10",
+    show_default=True,
+    help="LeaderWorkerSet to play; 1.0 has what came after 0.10.",
+)
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
 @click.option(
     "--notify", multiple=True, metavar="DIR", help="Of --controller: a receiver of notifications, as its own flag says."
@@ -53,6 +61,7 @@ def sandbox(
     gpus_per_node: int,
     ready_after: float,
     speed: float,
+    lws: str,
     api_group: str,
     notify: tuple[str, ...],
     files: tuple[str, ...],
@@ -68,15 +77,21 @@ def sandbox(
     )
     if notify and not controlled:
         raise click.UsageError("--notify: without --controller nothing sends: give both")
-    asyncio.run(process.until_signalled(_run(options, settings, kubeconfig, port, controlled, files)))
+    asyncio.run(process.until_signalled(_run(options, settings, kubeconfig, port, lws, controlled, files)))
 
 
 async def _run(
-    options: Options, settings: Settings, kubeconfig: Path, port: int, controlled: bool, files: tuple[str, ...]
+    options: Options,
+    settings: Settings,
+    kubeconfig: Path,
+    port: int,
+    lws: str,
+    controlled: bool,
+    files: tuple[str, ...],
 ) -> None:
     manifests = read_manifests(files)
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(playground(options, settings.api_group, port))
+        cluster = await stack.enter_async_context(playground(options, settings.api_group, port, lws))
         cluster.write_kubeconfig(kubeconfig)
         if controlled:
             logs.configure(settings.log_format)

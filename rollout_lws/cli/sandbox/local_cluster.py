@@ -86,13 +86,13 @@ class Playground:
 
 
 @asynccontextmanager
-async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIterator[Playground]:
-    """A cluster with LeaderWorkerSet and our kinds, for the duration of the block."""
+async def playground(options: Options, api_group: str, port: int = 0, lws: str = "0.10") -> AsyncIterator[Playground]:
+    """A cluster with LeaderWorkerSet, of version ``lws``, and our kinds, for the duration of the block."""
     if find_spec("celpy") is None:
         # celpy is otherwise imported with the first rule, in the middle of a client's request.
         raise ModuleNotFoundError(name="celpy")
     server = ApiServer(time.time)
-    for definition in (lws_crd.manifest(), disaggregated_set_crd.manifest(), *crd.render(api_group)):
+    for definition in (lws_crd.manifest(lws), disaggregated_set_crd.manifest(), *crd.render(api_group)):
         server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
     cluster, http = Cluster(server, options), Server(server)
     try:

@@ -109,6 +109,14 @@ def test_an_index_that_is_no_number_has_no_ordinal() -> None:
     assert (group.index, group.ordinal) == ("x7f3k", -1)
 
 
+def test_groups_without_numbers_have_places_in_the_order_in_which_a_replica_set_keeps_them() -> None:
+    workload = lws(2)
+    workload = msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, group_identity="Hash"))
+    leaders = [pod("a1", terminating=True), pod("b2", since=None), pod("c3", since=LATER), pod("d4"), pod("e5")]
+    found = groups(facts(workload, *leaders))
+    assert [(group.index, group.ordinal) for group in found] == [("d4", 0), ("e5", 1), ("c3", 2), ("b2", 3), ("a1", 4)]
+
+
 def test_a_leader_that_lws_has_not_labelled_yet_is_known_by_its_name() -> None:
     leader = pod(12)
     labels = {key: value for key, value in leader.metadata.labels.items() if key != LWS_GROUP_INDEX}

@@ -148,7 +148,9 @@ class IngressRef(Model):
     """The Ingress beside which the new version gets one of its own."""
 
     class_type: Short = ""
-    """Ingress class; empty means nginx."""
+    """What serves the class of the Ingress: nginx (ingress-nginx; the same if empty and the class is nginx or none) or
+    traefik (Traefik's ingress-nginx provider, v3.7 or newer).
+    """
     name: Name
     """Name of the Ingress."""
 

@@ -1,7 +1,7 @@
-"""ingress-nginx: builds and reads the canary Ingress that receives the new version's requests.
+"""Builds and reads the canary Ingress that receives the new version's requests, by the annotations of ingress-nginx.
 
-The user's Ingress is never changed: ingress-nginx merges the canary Ingress into it by annotations until it is deleted.
-ingress-nginx is retired: what the Gateway API does better is left out.
+The user's Ingress is never changed: its controller (see ``ingress_classes``) merges the canary Ingress into it by
+annotations until it is deleted. ingress-nginx is retired: what the Gateway API does better is left out.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.traffic import copies
+from rollout_lws.traffic.ingress_classes import NGINX, IngressClass, class_problem, undeclared
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.split import Object, Split
 
-_NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"
 _CANARY = INGRESS.annotations
 _CLASS = "kubernetes.io/ingress.class"
@@ -112,11 +112,18 @@ def _labels(ingress: Object) -> dict[str, str]:
     return ingress["metadata"].get("labels") or {}
 
 
-def rival(main: Object, service: str, others: Iterable[Object]) -> Object | None:
-    """Another canary for a path of this Ingress, or None: ingress-nginx uses only one canary per path."""
-    ours = _places(main, service)
-    canaries = (each for each in others if _annotations(each).get(_CANARY) == "true")
-    return next((each for each in canaries if ours & _places(each)), None)
+def rival(main: Object, service: str, others: Iterable[Object], served: IngressClass) -> Object | None:
+    """Another canary for the same requests, or None: a controller uses only one for a path of this Ingress or, if it
+    goes ``by_service``, for all paths of the namespace to ``service``.
+    """
+    every = tuple(others)
+    sharing = [each for each in every if served.by_service and not _is_canary(each)]
+    ours = {place for each in (main, *sharing) for place in _places(each, service)}
+    return next((each for each in every if _is_canary(each) and ours & _places(each)), None)
+
+
+def _is_canary(ingress: Object) -> bool:
+    return _annotations(ingress).get(_CANARY) == "true"
 
 
 def _places(ingress: Object, service: str = "") -> set[tuple[str, str]]:
@@ -131,20 +138,18 @@ def _places(ingress: Object, service: str = "") -> set[tuple[str, str]]:
 def ingress_problem(main: Object, service: str, class_type: str) -> str:
     """Why this Ingress cannot split requests for ``service``, as a sentence that says what to do; "" when it can.
 
-    ``class_type`` is trafficRoutings' classType: "nginx" declares that a class of another name is served by nginx, ""
-    takes the class from the Ingress, where none means nginx.
+    ``class_type`` is trafficRoutings' classType: it declares what serves the class, whatever its name is; "" takes the
+    class from the Ingress, where none means nginx.
     """
+    unusable = class_problem(class_type)
+    if unusable:
+        return unusable
     what = f"Ingress {main['metadata']['name']}"
     annotations = main["metadata"].get("annotations") or {}
     named = str((main.get("spec") or {}).get("ingressClassName") or annotations.get(_CLASS) or "")
-    if class_type not in ("", _NGINX):
-        return f"classType {class_type} is not supported, only nginx is; use the Gateway API (gateway.httpRouteName)"
-    if not class_type and named not in ("", _NGINX):
-        return (
-            f"{what} is of class {named}, and only ingress-nginx is supported; set classType: nginx if that serves the"
-            " class, else use the Gateway API (gateway.httpRouteName)"
-        )
-    if annotations.get(f"{_PREFIX}canary") == "true":
+    if not class_type and named not in ("", NGINX):
+        return f"{what} is of class {named}: {undeclared()}"
+    if _is_canary(main):
         return f"{what} is itself a canary of another Ingress; name that one in trafficRoutings"
     return no_path(main, service)
 
@@ -159,10 +164,10 @@ def no_path(main: Object, service: str) -> str:
     )
 
 
-def split_problem(split: Split) -> str:
-    """Why ingress-nginx cannot express this split, as a sentence that says what to do; "" when it can."""
+def split_problem(split: Split, served: IngressClass) -> str:
+    """Why the controller cannot express this split, as a sentence that says what to do; "" when it can."""
     why = _inexpressible(split)
-    return f"ingress-nginx cannot express this step: {why}" if why else ""
+    return f"{served.controller} cannot express this step: {why}" if why else ""
 
 
 def _inexpressible(split: Split) -> str:

@@ -1,4 +1,4 @@
-"""Router for ingress-nginx: adds a canary Ingress and leaves the user's Ingress unchanged."""
+"""Router for Ingresses: adds a canary Ingress and leaves the user's Ingress unchanged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rollout_lws.objects.resources import INGRESSES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic import copies, ingress, marks
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.ingress_classes import class_problem, served_by
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import (
     Problem,
@@ -52,11 +53,16 @@ class IngressRouter:
     def _live(self) -> Object | None:
         return copies.own(self.facts, self.spec, self.name)
 
+    @property
+    def _class_type(self) -> str:
+        asked = self.facts.asked
+        return asked.ingress.class_type if asked is not None and asked.ingress is not None else ""
+
     @cached_property
     def state(self) -> RouteState:
-        """ingress-nginx does not report when it has applied a change, so the grace period covers that. It need not
-        know the new version's backend first: it takes a canary up together with its backend, and sends requests to the
-        user's own until it knows that.
+        """Controllers do not report when they have applied a change, so the grace period covers that. They need not
+        know the new version's backend first: they take a canary up together with its backend, and send requests to the
+        user's own until they know that.
         """
         main, live = self._main, self._live
         drifted = live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)
@@ -97,8 +103,10 @@ class IngressRouter:
         return marks.without(live, by, keys)
 
     def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:  # noqa: ARG002 - ours is annotated
+        class_type = self._class_type
         if split is not None:
-            unsaid = ingress.split_problem(split)
+            # Another controller may be declared in mid-release: it gets no further share.
+            unsaid = class_problem(class_type) or ingress.split_problem(split, served_by(class_type))
             return Problem(unsaid, self._users) if unsaid else None
         main = self._main
         if main is None:
@@ -107,18 +115,19 @@ class IngressRouter:
         taken = copies.taken(self.facts, self.spec, self.name)
         if taken is not None:
             return taken
-        service, asked = self.facts.names.service, self.facts.asked
-        class_type = asked.ingress.class_type if asked is not None and asked.ingress is not None else ""
+        service = self.facts.names.service
         found = ingress.ingress_problem(main, service, class_type)
         if found:
             return Problem(found, self._users)
         others = [each for name, each in sorted(every.items()) if name not in (self.name, self._canary_name)]
-        rival = ingress.rival(main, service, others)
+        served = served_by(class_type)
+        rival = ingress.rival(main, service, others, served)
         if rival is None:
             return None
         ref = ObjectRef(INGRESSES.kind, rival["metadata"]["name"])
+        path = f"to Service {service}" if served.by_service else f"of {self._users}"
         return Problem(
-            f"{ref} is a canary for a path of {self._users} already, and ingress-nginx heeds only one: delete it for"
-            " the time of releases",
+            f"{ref} is a canary for a path {path} already, and {served.controller} heeds only one: delete it for the"
+            " time of releases",
             ref,
         )

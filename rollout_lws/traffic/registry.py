@@ -165,7 +165,7 @@ INGRESS = RouterSpec(
     annotations="nginx.ingress.kubernetes.io/canary",
     copies=True,
     schema=_open({"ingressClassName": _TEXT, "rules": _list(_INGRESS_RULE)}),
-    # ingress-nginx does not report when it has applied a change.
+    # Controllers do not report in it when they have applied a change.
     grace_seconds=15,
 )
 #: Objects of kinds that are known only when a Rollout names them (customNetworkRefs): an administrator's script says

@@ -175,6 +175,15 @@ def test_a_client_of_an_ingress_takes_the_path_to_the_service() -> None:
     assert client_of(listing(), routing("other", ingress={"name": "llama"})) is None
 
 
+def test_a_client_of_an_ingress_is_routed_as_the_declared_controller_does() -> None:
+    said = {"service": manifests.SERVICE, "ingress": {"name": "llama", "classType": "traefik"}}
+    named = routing_of({"spec": {"strategy": {"canary": {"trafficRoutings": [said]}}}})
+    assert named is not None
+    found = client_of(listing(), named)
+    assert found is not None
+    assert found.ingress_class == "traefik"
+
+
 def test_a_client_calls_the_method_that_a_grpc_rule_matches() -> None:
     backend = {"name": manifests.SERVICE, "port": 80}
     rules = [{"matches": [{"method": {"type": "Exact", "service": "llm.Chat"}}], "backendRefs": [backend]}]

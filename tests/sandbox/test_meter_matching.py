@@ -191,6 +191,10 @@ def ingress(name: str, service: str, path: str = "/", host: str = "", kind: str 
     return at(INGRESSES, name, spec={"rules": rules}, annotations=annotations)
 
 
+CONTROLLERS = ("nginx", "traefik")
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
 @pytest.mark.parametrize(
     ("options", "request_", "share"),
     [
@@ -225,19 +229,51 @@ def ingress(name: str, service: str, path: str = "/", host: str = "", kind: str 
     ],
 )
 def test_a_canary_ingress_takes_by_header_then_cookie_then_weight(
-    options: dict[str, str], request_: dict[str, Any], share: str
+    options: dict[str, str], request_: dict[str, Any], share: str, controller: str
 ) -> None:
     canary = ingress("llama-canary", "canary", **options)
     seen = Seen([ingress("llama", "stable"), canary, *service("stable", "s"), *service("canary", "c")])
-    found = told(seen, Client("users", ingress="llama", **request_))
+    found = told(seen, Client("users", ingress="llama", ingress_class=controller, **request_))
     assert found == {name: value for name, value in {"s": str(1 - Fraction(share)), "c": share}.items() if value != "0"}
 
 
+@pytest.mark.parametrize("controller", CONTROLLERS)
 @pytest.mark.parametrize("other", [{"path": "/v2"}, {"host": "else.example"}, {"kind": "Exact"}])
-def test_a_canary_ingress_for_another_place_takes_nothing(other: dict[str, str]) -> None:
+def test_a_canary_ingress_for_another_place_takes_nothing(other: dict[str, str], controller: str) -> None:
     canary = ingress("llama-canary", "canary", canary="true", canary_weight="100", **other)
     seen = Seen([ingress("llama", "stable"), canary, *service("stable", "s"), *service("canary", "c")])
-    assert told(seen, Client("users", ingress="llama")) == {"s": "1"}
+    assert told(seen, Client("users", ingress="llama", ingress_class=controller)) == {"s": "1"}
+
+
+@pytest.mark.parametrize(
+    ("controller", "answers"), [("nginx", {'no ready endpoint of Service "canary"': "1"}), ("traefik", {"s": "1"})]
+)
+def test_a_canary_ingress_without_endpoints_fails_requests_or_is_ignored(
+    controller: str, answers: dict[str, str]
+) -> None:
+    canary = ingress("llama-canary", "canary", canary="true", canary_weight="100")
+    seen = Seen([ingress("llama", "stable"), canary, *service("stable", "s"), *service("canary")])
+    assert told(seen, Client("users", ingress="llama", ingress_class=controller)) == answers
+
+
+def test_to_a_controller_of_which_nothing_is_known_no_canary_ingress_counts() -> None:
+    canary = ingress("llama-canary", "canary", canary="true", canary_weight="100")
+    seen = Seen([ingress("llama", "stable"), canary, *service("stable", "s"), *service("canary", "c")])
+    assert told(seen, Client("users", ingress="llama", ingress_class="higress")) == {"s": "1"}
+
+
+@pytest.mark.parametrize(("controller", "share"), [("nginx", {"s": "1"}), ("traefik", {"s": "3/4", "c": "1/4"})])
+@pytest.mark.parametrize("backend", ["stable", "another"])
+def test_a_canary_ingress_is_for_its_path_or_for_all_paths_to_the_service(
+    controller: str, share: dict[str, str], backend: str
+) -> None:
+    canary = ingress("llama-canary", "canary", canary="true", canary_weight="25")
+    ingresses = [ingress("llama", "stable"), ingress("second", backend, "/second"), canary]
+    known = [*service("stable", "s"), *service("canary", "c"), *service("another", "a")]
+    found = told(
+        Seen([*ingresses, *known]), Client("users", ingress="second", path="/second", ingress_class=controller)
+    )
+    assert found == (share if backend == "stable" else {"a": "1"})
 
 
 def test_an_ingress_answers_its_hosts_and_paths_and_else_by_its_default() -> None:

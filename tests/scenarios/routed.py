@@ -117,13 +117,13 @@ def create_pools(world: World) -> None:
     create_route(world, backend={"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": POOL})
 
 
-def create_ingress(world: World) -> None:
-    """An Ingress of ingress-nginx beside a route."""
+def create_ingress(world: World, of: str = "nginx") -> None:
+    """An Ingress of this class beside a route."""
     create_route(world)
     backend = {"service": {"name": SERVICE, "port": {"number": 80}}}
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
     rules = [{"http": {"paths": [path]}}]
-    make(world, INGRESSES, INGRESS, spec={"ingressClassName": "nginx", "rules": rules})
+    make(world, INGRESSES, INGRESS, spec={"ingressClassName": of, "rules": rules})
 
 
 def create_subset(world: World) -> None:
@@ -167,6 +167,14 @@ BY_INGRESS = Provider(
     {"ingress": INGRESS},
     tells=False,
 )
+BY_TRAEFIK = Provider(
+    "Traefik",
+    {"ingress": {"name": INGRESS, "classType": "traefik"}},
+    ((INGRESSES, INGRESS),),
+    lambda world: create_ingress(world, of="public"),
+    {"ingress": INGRESS, "ingress_class": "traefik"},
+    tells=False,
+)
 BY_GRPC = Provider(
     "GRPCRoute",
     {"gateway": {"grpcRouteName": ROUTE}},
@@ -198,7 +206,7 @@ BY_SCRIPT = Provider(
     tells=False,
 )
 #: All there are. Stories that name none go by ``ROUTES.provider``, and those of ``OTHERS`` tell what differs.
-PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
+PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS, BY_TRAEFIK, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
 OTHERS = PROVIDERS[1:]
 #: With one whose objects only a script knows, which the command line does not propose.
 AND_SCRIPTS = (*PROVIDERS, BY_SCRIPT)

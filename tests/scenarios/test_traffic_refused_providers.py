@@ -4,6 +4,7 @@ message says what to do.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from tests.scenarios.routed import (
     BY_INGRESS,
     BY_POOLS,
     BY_ROUTE,
+    BY_TRAEFIK,
     CANARY_POOL,
     INGRESS,
     POOL,
@@ -55,6 +57,8 @@ def header(name: str) -> dict[str, Any]:
 
 
 MODIFIER = {"set": [{"name": "x-version", "value": "new"}]}
+#: The Ingress of a controller that a release cannot use.
+BY_HAPROXY = replace(BY_INGRESS, words={"ingress": {"name": INGRESS, "classType": "haproxy"}})
 CANNOT = "ingress-nginx cannot express this step: it "
 
 OBSTACLES: dict[str, tuple[Provider, Act, Reason, str]] = {
@@ -137,8 +141,17 @@ OBSTACLES: dict[str, tuple[Provider, Act, Reason, str]] = {
         BY_INGRESS,
         ingress_spec(ingressClassName="traefik"),
         Reason.ROUTE_PROBLEM,
-        "Ingress llama is of class traefik, and only ingress-nginx is supported; set classType: nginx if that serves"
-        " the class, else use the Gateway API (gateway.httpRouteName)",
+        "Ingress llama is of class traefik: set classType to nginx if ingress-nginx serves the class, to traefik if"
+        " Traefik's ingress-nginx provider (kubernetesIngressNGINX) of v3.7 or newer serves the class; else use the"
+        " Gateway API (gateway.httpRouteName)",
+    ),
+    "an unsafe class": (
+        BY_HAPROXY,
+        lambda _: None,
+        Reason.ROUTE_PROBLEM,
+        "classType haproxy is not supported: HAProxy shares requests by route-acl alone, which goes before all longer"
+        " paths of a host and could send requests for other Services to the new version; use the Gateway API"
+        " (gateway.httpRouteName)",
     ),
     "no path": (
         BY_INGRESS,
@@ -157,6 +170,13 @@ OBSTACLES: dict[str, tuple[Provider, Act, Reason, str]] = {
         rival,
         Reason.ROUTE_PROBLEM,
         "Ingress mine is a canary for a path of Ingress llama already, and ingress-nginx heeds only one: delete it for"
+        " the time of releases",
+    ),
+    "a rival by the Service": (
+        BY_TRAEFIK,
+        rival,
+        Reason.ROUTE_PROBLEM,
+        "Ingress mine is a canary for a path to Service llama-api already, and Traefik heeds only one: delete it for"
         " the time of releases",
     ),
     "taken name": (

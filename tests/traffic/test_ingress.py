@@ -10,6 +10,7 @@ import pytest
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
 from rollout_lws.traffic import ingress as ingresses
 from rollout_lws.traffic.ingress import canary_ingress, reaches_new, weight
+from rollout_lws.traffic.ingress_classes import CLASSES, UNSAFE, served_by
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -20,7 +21,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def ingress_problem(main: Any, service: str, class_type: str, split: Split) -> str:
-    return ingresses.ingress_problem(main, service, class_type) or ingresses.split_problem(split)
+    return ingresses.ingress_problem(main, service, class_type) or ingresses.split_problem(split, served_by(class_type))
 
 
 def path(service: str, at: str = "/") -> dict[str, Any]:
@@ -154,12 +155,26 @@ TWO = HttpMatch(headers=(HeaderMatch(name="a", value="1"), HeaderMatch(name="b",
 @pytest.mark.parametrize(
     ("main", "class_type", "split", "words"),
     [
-        (ingress(), "higress", Split(), "classType higress is not supported, only nginx is"),
-        (ingress(ingressClassName="traefik"), "", Split(), "of class traefik, and only ingress-nginx is supported"),
+        (ingress(), "higress", Split(), "classType higress is not supported: only nginx and traefik are; use the"),
+        (ingress(), "Traefik", Split(), "classType Traefik is not supported: only nginx and traefik are; use the"),
+        (ingress(), "haproxy", Split(), "route-acl alone, which goes before all longer paths of a host and could send"),
+        (
+            ingress(ingressClassName="traefik"),
+            "",
+            Split(),
+            "is of class traefik: set classType to nginx if ingress-nginx",
+        ),
+        (
+            ingress(ingressClassName="haproxy"),
+            "",
+            Split(),
+            "(kubernetesIngressNGINX) of v3.7 or newer serves the class;",
+        ),
         (ingress(annotations={"kubernetes.io/ingress.class": "alb"}), "", Split(), "of class alb"),
         (ingress(annotations={f"{PREFIX}canary": "true"}), "", Split(), "is itself a canary"),
         (ingress({"http": {"paths": [path("x")]}}), "", Split(), "no path with the backend Service llama-api"),
-        (ingress(), "", Split(0, (TWO,)), "exactly one header or cookie"),
+        (ingress(), "", Split(0, (TWO,)), "ingress-nginx cannot express this step: it matches exactly one header or"),
+        (ingress(), "traefik", Split(0, (TWO,)), "Traefik cannot express this step: it matches exactly one header or"),
         (ingress(), "", Split(0, (HttpMatch(),)), "exactly one header or cookie"),
         (ingress(), "", Split(0, (header("a", "1"), header("b", "2"))), "one match, not several"),
         (ingress(), "", Split(0, (HttpMatch(path=PathMatch(value="/x")),)), "no path or query parameter"),
@@ -191,9 +206,15 @@ def test_kruise_flaw_of_several_headers_or_matches_none_is_dropped_in_silence(ma
     assert ingress_problem(ingress(), "llama-api", "", Split(0, matches)).startswith("ingress-nginx cannot express")
 
 
-def test_a_class_of_another_name_is_taken_on_the_users_word() -> None:
-    assert ingress_problem(ingress(ingressClassName="public"), "llama-api", "nginx", Split(1)) == ""
-    assert ingress_problem(ingress(ingressClassName="nginx"), "llama-api", "", Split(1)) == ""
+@pytest.mark.parametrize("class_type", CLASSES)
+def test_a_class_of_any_name_is_taken_on_the_users_word(class_type: str) -> None:
+    for named in ("public", "nginx", "traefik", "haproxy"):
+        assert ingress_problem(ingress(ingressClassName=named), "llama-api", class_type, Split(1)) == ""
+
+
+@pytest.mark.parametrize("named", [*CLASSES, *UNSAFE, "public"])
+def test_of_a_class_alone_nothing_but_ingress_nginx_is_inferred(named: str) -> None:
+    assert (ingress_problem(ingress(ingressClassName=named), "llama-api", "", Split(1)) == "") is (named == "nginx")
 
 
 def test_the_second_ingress_is_called_after_the_first() -> None:

@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.api import TrafficRouting
+from rollout_lws.api.rollout_spec import HttpMatch
+from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.ingress import (
     annotated,
     drifted,
@@ -16,8 +20,11 @@ from rollout_lws.traffic.ingress import (
     updated,
     weight,
 )
+from rollout_lws.traffic.ingress_classes import CLASSES
+from rollout_lws.traffic.ingress_router import IngressRouter
+from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.split import Split
-from tests.traffic.build import KEYS, A, B
+from tests.traffic.build import KEYS, OWNER, A, B
 from tests.traffic.test_ingress import PREFIX, header, ingress, made, path
 
 
@@ -88,13 +95,43 @@ def test_what_takes_requests_is_told_from_what_takes_none(split: Split) -> None:
         assert not reaches_new(quiet)
 
 
-def other(at: str, *, canary: bool = True, host: str = "llama.example.com") -> Any:
-    found = ingress({"host": host, "http": {"paths": [path("mine", at)]}})
-    found["metadata"] |= {"name": "mine", "annotations": {f"{PREFIX}canary": "true"} if canary else {}}
+NGINX, TRAEFIK = CLASSES["nginx"], CLASSES["traefik"]
+
+
+def other(
+    at: str, *, canary: bool = True, host: str = "llama.example.com", service: str = "mine", name: str = "mine"
+) -> Any:
+    found = ingress({"host": host, "http": {"paths": [path(service, at)]}})
+    found["metadata"] |= {"name": name, "annotations": {f"{PREFIX}canary": "true"} if canary else {}}
     return found
 
 
-def test_only_another_canary_of_the_same_host_and_path_is_a_rival() -> None:
+@pytest.mark.parametrize("served", CLASSES.values(), ids=CLASSES)
+def test_another_canary_of_the_same_host_and_path_is_a_rival(served: Any) -> None:
     harmless = [other("/", canary=False), other("/elsewhere"), other("/", host="b.example.com")]
-    assert rival(ingress(), "llama-api", harmless) is None
-    assert rival(ingress(), "llama-api", [*harmless, other("/")]) == other("/")
+    assert rival(ingress(), "llama-api", harmless, served) is None
+    assert rival(ingress(), "llama-api", [*harmless, other("/")], served) == other("/")
+
+
+def test_to_traefik_a_canary_of_any_path_to_the_service_is_a_rival() -> None:
+    second = other("/", host="b.example.com", canary=False, service="llama-api", name="second")
+    canary = other("/", host="b.example.com")
+    assert rival(ingress(), "llama-api", [second, canary], NGINX) is None
+    assert rival(ingress(), "llama-api", [second, canary], TRAEFIK) == canary
+    assert rival(ingress(), "llama-api", iter([canary, second]), TRAEFIK) == canary
+    elsewhere = other("/", host="b.example.com", canary=False, service="another", name="second")
+    assert rival(ingress(), "llama-api", [elsewhere, canary], TRAEFIK) is None
+    assert rival(ingress(), "llama-api", [other("/", host="b.example.com", service="llama-api")], TRAEFIK) is None
+
+
+@pytest.mark.parametrize("class_type", ["haproxy", "higress"])
+def test_of_a_class_that_cannot_be_used_the_class_is_told_whatever_the_step_says(class_type: str) -> None:
+    said = {"service": "llama-api", "ingress": {"name": "llama", "classType": class_type}}
+    objects = {INGRESSES: {"llama": ingress()}}
+    asked = TrafficRouting.model_validate(said)
+    router = IngressRouter(
+        RoutingFacts(named_in(said), "prod", A, KEYS, owner=OWNER, objects=objects, asked=asked), "llama"
+    )
+    for problem in (router.check(), router.check(Split(20)), router.check(Split(0, (HttpMatch(),)))):
+        assert problem is not None
+        assert problem.message.startswith(f"classType {class_type} is not supported: ")

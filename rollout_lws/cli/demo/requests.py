@@ -32,10 +32,11 @@ _CLIENT = "users"
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """The Rollout's routing objects by name; ``drain`` is in seconds."""
+    """The Rollout's routing objects by name; ``drain`` is in seconds, ``ingress_class`` the Ingress's classType."""
 
     drain: float
     names: Names
+    ingress_class: str = ""
 
     @property
     def entry(self) -> ManagedRef:
@@ -84,7 +85,8 @@ def routing_of(rollout: Object) -> Routing | None:
     for each in style(rollout).get("trafficRoutings") or ():
         names = named_in(each)
         if names.service and names.any_router:
-            return Routing(float(each.get("drainSeconds", 30)), names)
+            ingress_class = str((each.get("ingress") or {}).get("classType") or "")
+            return Routing(float(each.get("drainSeconds", 30)), names, ingress_class)
     return None
 
 
@@ -105,7 +107,7 @@ def _client_of_ingress(live: Object, routing: Routing) -> Client | None:
     for rule in live["spec"].get("rules") or ():
         for place in (rule.get("http") or {}).get("paths") or ():
             if (place["backend"].get("service") or {}).get("name") == routing.names.service:
-                entry = entering(INGRESSES, metadata["name"])
+                entry = {**entering(INGRESSES, metadata["name"]), "ingress_class": routing.ingress_class}
                 host, path = rule.get("host") or "", place.get("path") or "/"
                 return Client(_CLIENT, namespace=metadata["namespace"], host=host, path=path, **entry)
     return None

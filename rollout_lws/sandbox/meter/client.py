@@ -36,13 +36,16 @@ class Client:
     ``ingress`` or ``service``; else ValueError.
 
     Each request chooses an endpoint; there are ``per_second`` of them, 1 by default. ``host`` matters only for an
-    Ingress; header names are case-insensitive. The ``path`` of a gRPC request is "/service/method".
+    Ingress, and so does ``ingress_class``, the classType of what serves it: "" and "nginx" are ingress-nginx, "traefik"
+    is Traefik's ingress-nginx provider, and to others no canary Ingress counts. Header names are case-insensitive. The
+    ``path`` of a gRPC request is "/service/method".
     """
 
     name: str
     route: str = ""
     service: str = ""
     ingress: str = ""
+    ingress_class: str = ""
     grpc_route: str = ""
     virtual_service: str = ""
     namespace: str = "default"

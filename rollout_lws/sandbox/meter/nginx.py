@@ -1,13 +1,14 @@
-"""How ingress-nginx routes a request through an Ingress and its canary Ingress: header before cookie before weight.
+"""How controllers route a request through an Ingress and its canary Ingress: header before cookie before weight.
 
-A canary Ingress needs the class, host and path of the main one; of several the first by name wins. Requests to a canary
+A canary Ingress needs the class, host and path of the main one; of several the first by name wins. What a canary is for
+besides is a matter of the controller (``Canary``). To ingress-nginx it is for its own paths alone, and requests to one
 without endpoints fail.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -18,12 +19,25 @@ from rollout_lws.sandbox.meter.seen import Object, Seen
 
 _PREFIX = "nginx.ingress.kubernetes.io/"
 #: Host, path and path type, which a canary shares with the main Ingress.
-_Place: TypeAlias = tuple[str, str, str]
+Place: TypeAlias = tuple[str, str, str]
 #: A share of requests and the Service that receives it.
 Part: TypeAlias = tuple[Fraction, str]
+#: The Service to which a canary Ingress sends its share of the requests for a place, and for the Service that the main
+#: Ingress sends them to; "" if it is not for these.
+Canary: TypeAlias = Callable[[Seen, Client, Object, Place, str], str]
 
 
-def parts(seen: Seen, client: Client) -> list[Part] | str:
+def of_the_place(seen: Seen, client: Client, canary: Object, place: Place, service: str) -> str:  # noqa: ARG001 - a Canary
+    """To ingress-nginx."""
+    return services(canary).get(place, "")
+
+
+def of_no_place(seen: Seen, client: Client, canary: Object, place: Place, service: str) -> str:  # noqa: ARG001 - a Canary
+    """To a controller of which nothing is known."""
+    return ""
+
+
+def parts(seen: Seen, client: Client, canary_of: Canary = of_the_place) -> list[Part] | str:
     """The Services that receive the request, with their shares; an error text if there are none."""
     main = seen.get(INGRESSES, client.namespace, client.ingress)
     if main is None:
@@ -36,12 +50,17 @@ def parts(seen: Seen, client: Client) -> list[Part] | str:
         )
     place, service = found
     for name, other in seen.list(INGRESSES, client.namespace):
-        canary = _services(other).get(place)
         same_class = other["spec"].get("ingressClassName") == main["spec"].get("ingressClassName")
-        if name != client.ingress and canary and same_class and _option(other, "canary") == "true":
-            share = _canary_share(other, client)
-            return [(each, to) for each, to in ((1 - share, service), (share, canary)) if each]
+        if name != client.ingress and same_class and is_canary(other):
+            canary = canary_of(seen, client, other, place, service)
+            if canary:
+                share = _canary_share(other, client)
+                return [(each, to) for each, to in ((1 - share, service), (share, canary)) if each]
     return [(Fraction(1), service)]
+
+
+def is_canary(ingress: Object) -> bool:
+    return _option(ingress, "canary") == "true"
 
 
 def _option(ingress: Object, name: str) -> str:
@@ -72,14 +91,15 @@ def _number(ingress: Object, name: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _best(ingress: Object, client: Client) -> tuple[_Place, str] | None:
+def _best(ingress: Object, client: Client) -> tuple[Place, str] | None:
     """The best matching path of the Ingress: an exact one, else the longest."""
-    fitting = [(place, service) for place, service in _services(ingress).items() if _fits(place, client)]
+    fitting = [(place, service) for place, service in services(ingress).items() if _fits(place, client)]
     return max(fitting, key=lambda each: (bool(each[0][0]), each[0][2] == "Exact", len(each[0][1])), default=None)
 
 
-def _services(ingress: Object) -> dict[_Place, str]:
-    found: dict[_Place, str] = {}
+def services(ingress: Object) -> dict[Place, str]:
+    """The Service of each place of an Ingress."""
+    found: dict[Place, str] = {}
     for rule in ingress["spec"].get("rules") or ():
         for path in (rule.get("http") or {}).get("paths") or ():
             service: Mapping[str, Any] | None = path["backend"].get("service")
@@ -89,7 +109,7 @@ def _services(ingress: Object) -> dict[_Place, str]:
     return found
 
 
-def _fits(place: _Place, client: Client) -> bool:
+def _fits(place: Place, client: Client) -> bool:
     host, path, kind = place
     if host and host != client.host:
         return False

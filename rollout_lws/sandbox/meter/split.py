@@ -17,7 +17,7 @@ from rollout_lws.objects.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from rollout_lws.sandbox.meter import gateway_route, nginx, virtual_service
+from rollout_lws.sandbox.meter import gateway_route, nginx, traefik, virtual_service
 from rollout_lws.sandbox.meter.client import Client
 from rollout_lws.sandbox.meter.seen import ROUTES, Seen, cluster
 
@@ -30,6 +30,12 @@ class Target:
     error: str = ""
 
 
+#: What a canary Ingress is for, by the classType of the controller.
+_CANARIES: Mapping[str, nginx.Canary] = {
+    "": nginx.of_the_place,
+    "nginx": nginx.of_the_place,
+    "traefik": traefik.of_the_service,
+}
 #: Shares that add up to 1.
 Split: TypeAlias = Mapping[Target, Fraction]
 
@@ -49,7 +55,7 @@ def split(seen: Seen, client: Client) -> Split:
     if entry == SERVICES:
         return _service(seen, client.namespace, name)
     if entry == INGRESSES:
-        services = nginx.parts(seen, client)
+        services = nginx.parts(seen, client, _CANARIES.get(client.ingress_class, nginx.of_no_place))
         if isinstance(services, str):
             return _nowhere(services)
         return mixed((share, _service(seen, client.namespace, service)) for share, service in services)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -212,19 +212,33 @@ OTHERS = PROVIDERS[1:]
 AND_SCRIPTS = (*PROVIDERS, BY_SCRIPT)
 
 
+Story = TypeVar("Story", bound=Callable[..., Any])
+
+
 class ROUTES:
     """By what stories share requests that name no provider; see the fixture ``router``."""
 
     provider = BY_ROUTE
 
 
-def each_router(*providers: Provider) -> Iterable[pytest.MarkDecorator]:
+def each_router(*providers: Provider) -> tuple[pytest.MarkDecorator, ...]:
     """Marks of stories that go by each of these: by the first one in the default run, by the others in the longer
     lanes.
     """
     first, *others = providers
     every = [first, *(pytest.param(each, marks=pytest.mark.long) for each in others)]
     return pytest.mark.usefixtures("router"), pytest.mark.parametrize("router", every, ids=str, indirect=True)
+
+
+def by_each(marks: Iterable[pytest.MarkDecorator]) -> Callable[[Story], Story]:
+    """These marks on one story, where not all of a module go by each."""
+
+    def marked(story: Story) -> Story:
+        for mark in marks:
+            story = mark(story)
+        return story
+
+    return marked
 
 
 #: With rules that have weights, and those of them of which a Gateway says that it has accepted them.

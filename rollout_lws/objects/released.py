@@ -24,7 +24,7 @@ POD_REVISION = "controller-revision-hash"
 #: Label of the ControllerRevisions that it makes.
 RECORD_HASH = "controller.kubernetes.io/hash"
 #: Annotations of a leader whose group LeaderWorkerSet does not make again by itself, since it has used up its
-#: maxGroupRestarts: that it is so, and that somebody wants it made again. Source: LWS's KEP-820.
+#: maxGroupRestarts: that it is so, and that it is to be made again. Source: LWS's KEP-820.
 RESTARTS_EXHAUSTED = LWS_PREFIX + "group-restart-budget-exhausted"
 RECOVER = LWS_PREFIX + "recover"
 #: Scheduling gate of the leader of a group without a number that takes the place of one whose pods still end. Source:

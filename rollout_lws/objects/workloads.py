@@ -137,7 +137,7 @@ class Pod(Struct, frozen=True):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it leads a group that has used up its restarts, and whose pods stay as they ended until somebody asks
+        """Whether it leads a group that has used up its restarts, and whose pods stay as they ended until a user asks
         for the group to be made again.
         """
         marks = self.metadata.annotations

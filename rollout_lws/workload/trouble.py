@@ -117,7 +117,7 @@ def _exhausted(facts: Facts, group: Group) -> Trouble:
     failure, name = last_failure(facts, group), facts.name
     why = f": {failure.text}" if failure is not None else ""
     told = f"group {group.index} of {name} has used up its restarts, and is made again only when asked for{why}"
-    message = f"{shortened(told, TEXT_LIMIT // 2)}; when that is mended: {command_to_recover(group)}"
+    message = f"{shortened(told, TEXT_LIMIT // 2)}; when that is fixed: {command_to_recover(group)}"
     if failure is None:
         return Trouble(name, group.index, EXHAUSTED, message, 4, group.leader.metadata.name)
     return Trouble(name, group.index, EXHAUSTED, message, 4, failure.pod, failure.container, failure.previous)

@@ -237,7 +237,7 @@ async def test_whoever_starts_later_finds_everything_as_it_is(tmp_path: Path) ->
 async def test_a_process_of_their_own_does_for_a_cluster_without_machines(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as (plane, _):
         plane.server.create(PODS, pod("solo"))
-        others = ("leaderworkerset", "leaderworkerset-pods", "gateway", "autoscaler")
+        others = ("leaderworkerset", "leaderworkerset-pods", "leaderworkerset-kept-pods", "gateway", "autoscaler")
         options = ("--nodes", "1", "--ready-after", "0.1s", *(part for name in others for part in ("--without", name)))
         arguments = (str(tmp_path / "kubeconfig"), *options)
         async with child("parts", "-m", "tests.e2e.serve", *arguments, logs=tmp_path) as parts:

@@ -270,7 +270,9 @@ async def test_the_way_back_from_a_step_takes_what_the_preview_says(case: Case, 
         await world.until(lambda: back.items() <= world.groups(stable).items() and share(world) == 0, "all old", 3600)
         row = told.rows[at - 1]
         assert gauge.loads - before == row.back_loads
-        assert row.back_seconds <= world.server.clock() - asked <= row.back_seconds + BESIDES
+        took = world.server.clock() - asked
+        # What is left of a wait that the step has begun is less where the controller saw each change at once.
+        assert row.back_seconds - case.grace <= took <= row.back_seconds + BESIDES
         await world.until_state("Aborted", 600)
         await world.until(lambda: not world.groups(new), "no group of the new version")
         assert gauge.disrupted - disrupted == row.back_disrupted

@@ -241,7 +241,7 @@ def _goes_first(pod: Object) -> tuple[bool, bool, bool, float, str]:
 def _pod(replica_set: Object, number: int) -> dict[str, Any]:
     metadata, template = replica_set["metadata"], replica_set["spec"]["template"]
     given = template.get("metadata") or {}
-    # The API server would append five characters that nobody knows before.
+    # The API server would append five characters that cannot be known before.
     ending = short_hash([metadata["uid"], metadata["resourceVersion"], number])[:5]
     return {
         "apiVersion": PODS.api_version,

@@ -1,5 +1,5 @@
 """Groups whose restarts are limited by ``maxGroupRestarts``: LWS counts the restarts of each group and version, ends a
-group that has used them up, and keeps its pods as they ended until somebody asks to have it made again.
+group that has used them up, and keeps its pods as they ended until a user asks to have it made again.
 
 As in the source of LWS's main branch of September 2026; no released version of it was run.
 """
@@ -126,7 +126,7 @@ def _recorded(lws: Object, known: Mapping[str, int], reason: str) -> Patch:
 
 
 class KeptPods:
-    """Lets the pods of ended groups go: when somebody asks for it, when their group is scaled away or gets another
+    """Lets the pods of ended groups go: when a user asks for it, when their group is scaled away or gets another
     version, or when their LWS goes.
     """
 

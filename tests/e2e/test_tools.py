@@ -73,7 +73,7 @@ def test_all_programs_are_built_and_only_once(go: Path, capsys: pytest.CaptureFi
 
 
 def test_a_module_that_cannot_be_fetched_leaves_nothing_and_is_told(go: Path) -> None:
-    (go / "offline").write_text("dial tcp: lookup proxy.golang.org: no such host\n")
+    (go / "offline").write_text("dial tcp: lookup proxy.example.com: no such host\n")
     with pytest.raises(tools.CannotBuild, match=r"go mod download -json istio\.io/api failed: dial tcp"):
         tools.build(print, tools.ISTIO)
     assert "make e2e-tools" in tools.missing(tools.ISTIO)

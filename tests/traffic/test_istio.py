@@ -104,8 +104,9 @@ def test_what_a_release_does_not_change_is_written_as_it_was() -> None:
         ([to("a", 10), to("c")], 50, {"a": 5, "a-canary": 5, "c": None}),
         ([to("a.prod.svc.cluster.local")], 25, {"a.prod.svc.cluster.local": 75, "a-canary.prod.svc.cluster.local": 25}),
         # Hosts with a dot are no Services of a namespace.
-        ([to("a.prod"), to("a", 100)], 50, {"a.prod": None, "a": 50, "a-canary": 50}),
-        ([to("a.other.svc.cluster.local"), to("a", 2)], 50, {"a.other.svc.cluster.local": None, "a": 1, "a-canary": 1}),
+        ([to("a.prod", 50), to("a", 50)], 50, {"a.prod": 50, "a": 25, "a-canary": 25}),
+        ([to("a.prod.svc", 50), to("a", 50)], 50, {"a.prod.svc": 50, "a": 25, "a-canary": 25}),
+        ([to("a.other.svc.mesh", 2), to("a", 2)], 50, {"a.other.svc.mesh": 2, "a": 1, "a-canary": 1}),
     ],
 )
 def test_the_stable_services_part_is_shared(route: list[Any], weight: int, expected: dict[str, Any]) -> None:

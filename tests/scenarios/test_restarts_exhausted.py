@@ -58,7 +58,7 @@ def recover(world: World, pod: str) -> None:
 def ended(workload: str, group: int, why: str = "") -> str:
     return (
         f"group {group} of {workload} has used up its restarts, and is made again only when asked for{why}; when that"
-        f" is mended: kubectl annotate pod {workload}-{group} leaderworkerset.sigs.k8s.io/recover=true -n default"
+        f" is fixed: kubectl annotate pod {workload}-{group} leaderworkerset.sigs.k8s.io/recover=true -n default"
     )
 
 

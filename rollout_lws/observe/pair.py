@@ -17,7 +17,7 @@ from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_side
 from rollout_lws.traffic.registry import PAIR_KINDS
 from rollout_lws.traffic.route.kinds import PAIR_RULES
 from rollout_lws.traffic.route.pair import PairMark, mark_of
-from rollout_lws.traffic.routers import named
+from rollout_lws.traffic.routers.of_rollout import named
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Backends
 from rollout_lws.workload.facts import Facts

@@ -25,7 +25,7 @@ from rollout_lws.traffic.marked import Marked, annotated_names, custom_refs
 from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.pools import fails_closed, picker_service
 from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, looked_at_kinds, needed_kinds
-from rollout_lws.traffic.routers import named
+from rollout_lws.traffic.routers.of_rollout import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.canary import name_of_canary, stable_of

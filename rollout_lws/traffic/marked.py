@@ -21,7 +21,7 @@ from rollout_lws.traffic.custom.kinds import NO_CUSTOM_KINDS, CustomKinds
 from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.registry import DESTINATION_RULE, WRITTEN_SPECS, resources_of
 from rollout_lws.traffic.router import deleted, patched, written_name
-from rollout_lws.traffic.routers import ROUTERS
+from rollout_lws.traffic.routers.of_rollout import ROUTERS
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting, pinned_workload, pinning_keys
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary

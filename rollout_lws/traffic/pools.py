@@ -17,7 +17,7 @@ from rollout_lws.traffic import marks, selectors
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.route import status
 from rollout_lws.traffic.route.status import Parent
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 

@@ -13,12 +13,12 @@ from rollout_lws.api.rollout_spec import HttpMatch, RequestHeaderModifier
 from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.objects.writes import Patch
 from rollout_lws.traffic.custom.scripts import Evaluation, Failure, Outcome, Output, Scripts
-from rollout_lws.traffic.custom_router import CustomRouter
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import ManagedRef, Names
+from rollout_lws.traffic.routers.custom import CustomRouter
+from rollout_lws.traffic.routers.weighted import HttpRouter
 from rollout_lws.traffic.split import ALL_STABLE, Split, listed
-from rollout_lws.traffic.weighted_router import HttpRouter
 
 MESH_ROUTES = Resource("mesh.example.com", "v1", "MeshRoute", "meshroutes")
 REF = ManagedRef(kind="MeshRoute", name="chat", api_version="mesh.example.com/v1")

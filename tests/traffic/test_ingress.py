@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
-from rollout_lws.traffic import ingress as ingresses
-from rollout_lws.traffic.ingress import canary_ingress, reaches_new, weight
-from rollout_lws.traffic.ingress_classes import CLASSES, UNSAFE, served_by
+from rollout_lws.traffic.copies import ingress as ingresses
+from rollout_lws.traffic.copies.ingress import canary_ingress, reaches_new, weight
+from rollout_lws.traffic.copies.ingress_classes import CLASSES, UNSAFE, served_by
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.split import ALL_STABLE, Split

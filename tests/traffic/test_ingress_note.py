@@ -9,8 +9,7 @@ import pytest
 from rollout_lws.api import TrafficRouting
 from rollout_lws.api.rollout_spec import HttpMatch
 from rollout_lws.objects.resources import INGRESSES
-from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.ingress import (
+from rollout_lws.traffic.copies.ingress import (
     annotated,
     drifted,
     ingress_problem,
@@ -20,9 +19,10 @@ from rollout_lws.traffic.ingress import (
     updated,
     weight,
 )
-from rollout_lws.traffic.ingress_classes import CLASSES
-from rollout_lws.traffic.ingress_router import IngressRouter
+from rollout_lws.traffic.copies.ingress_classes import CLASSES
+from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import named_in
+from rollout_lws.traffic.routers.ingress import IngressRouter
 from rollout_lws.traffic.split import Split
 from tests.traffic.build import KEYS, OWNER, A, B
 from tests.traffic.test_ingress import PREFIX, header, ingress, made, path

@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic import marks, pools, services
-from rollout_lws.traffic.ingress import annotated
+from rollout_lws.traffic.copies.ingress import annotated
 from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.services import canary_service

@@ -21,16 +21,16 @@ from rollout_lws.traffic import marks, pinned_selectors
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names, of_sides
-from rollout_lws.traffic.pair_router import PairHttpRouter
 from rollout_lws.traffic.registry import field_of, named_in, needed_kinds, resources_of
 from rollout_lws.traffic.route.kinds import HTTP_RULES as RULES
 from rollout_lws.traffic.route.pair import PairMark, active_on_record, mark_of
 from rollout_lws.traffic.route.state import RouteMark
 from rollout_lws.traffic.route.weights import MOST, moved
-from rollout_lws.traffic.routers import pair_routers, routers
+from rollout_lws.traffic.routers.of_rollout import pair_routers, routers
+from rollout_lws.traffic.routers.pair import PairHttpRouter
+from rollout_lws.traffic.routers.weighted import HttpRouter
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
-from rollout_lws.traffic.weighted_router import HttpRouter
 from tests.traffic.build import (
     GATEWAY,
     KEYS,

@@ -12,7 +12,7 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.registry import ROUTING_KINDS, SPECS, field_of, named_in, resources_of
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import ROUTERS, named, routers
+from rollout_lws.traffic.routers.of_rollout import ROUTERS, named, routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from tests.traffic.build import KEYS, OWNER, A
 

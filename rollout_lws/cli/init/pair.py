@@ -31,7 +31,7 @@ from rollout_lws.traffic.registry import PAIR_KINDS, either
 from rollout_lws.traffic.route.kinds import PAIR_RULES
 from rollout_lws.traffic.route.state import references, refers
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import PAIR_ROUTERS
+from rollout_lws.traffic.routers.of_rollout import PAIR_ROUTERS
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Backend
 

@@ -18,7 +18,7 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, POLICY, STABLE, ManagedRef, Names
 from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import ROUTERS
+from rollout_lws.traffic.routers.of_rollout import ROUTERS
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.workload.canary import copy_name
 

@@ -41,7 +41,7 @@ from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.routing_preflight import obstacles
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle
 from rollout_lws.targets.owner import made_for_groups, renamed_with_each_version
-from rollout_lws.traffic.routers import pair_routers
+from rollout_lws.traffic.routers.of_rollout import pair_routers
 from rollout_lws.workload.revisions import observed, target_revision
 
 

@@ -13,7 +13,7 @@ from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routing import sides
 from rollout_lws.rollout.routing.weights import does_without, recorded
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, RollingBack
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import Split
 from rollout_lws.workload.revisions import target_revision
 

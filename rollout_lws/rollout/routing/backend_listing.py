@@ -21,7 +21,7 @@ from rollout_lws.rollout.routing.versions import new_endpoints
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, does_without, settings, share_of_step
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import Split, listed
 
 #: Reason of the write.

@@ -34,12 +34,12 @@ from rollout_lws.rollout.routing.weights import (
 )
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_since
 from rollout_lws.traffic import pools
-from rollout_lws.traffic.custom_router import evaluations
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.registry import spec_of
 from rollout_lws.traffic.router import Router, RouteState
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.custom import evaluations
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.groups import Group
 

@@ -26,7 +26,7 @@ from rollout_lws.traffic.names import Names, of_sides
 from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.registry import CUSTOM, resources_of
 from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
-from rollout_lws.traffic.routers import named, routers
+from rollout_lws.traffic.routers.of_rollout import named, routers
 from rollout_lws.traffic.selectors import Selecting, own_label
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.facts import Facts

@@ -8,9 +8,9 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.selector_pinning import watched
 from rollout_lws.rollout.routing.weights import share_of_step
 from rollout_lws.traffic.custom.scripts import Evaluation
-from rollout_lws.traffic.custom_router import evaluations
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.custom import evaluations
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import Split, listed
 
 

@@ -21,7 +21,7 @@ from rollout_lws.rollout.state import CleaningUp
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split, listed
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import standing_surge

@@ -22,8 +22,8 @@ from rollout_lws.rollout.routing.versions import new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.pair_router import PairRouter
-from rollout_lws.traffic.routers import PAIR_ROUTERS, pair_routers
+from rollout_lws.traffic.routers.of_rollout import PAIR_ROUTERS, pair_routers
+from rollout_lws.traffic.routers.pair import PairRouter
 from rollout_lws.traffic.split import Split
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups

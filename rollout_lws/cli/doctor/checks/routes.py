@@ -21,9 +21,9 @@ from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.registry import spec_of
 from rollout_lws.traffic.route import weighted
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.of_rollout import routers
+from rollout_lws.traffic.routers.weighted import RuleRouter
 from rollout_lws.traffic.split import Object
-from rollout_lws.traffic.weighted_router import RuleRouter
 
 #: Seconds within which a Gateway's controller processes a route change.
 TAKEN_UP_SECONDS = 30

@@ -13,7 +13,7 @@ from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, value_at
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.traffic.registry import spec_of
-from rollout_lws.traffic.routers import pair_routers
+from rollout_lws.traffic.routers.of_rollout import pair_routers
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Backends
 

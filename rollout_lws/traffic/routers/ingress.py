@@ -9,9 +9,10 @@ from typing import ClassVar
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create, Write
-from rollout_lws.traffic import copies, ingress, marks
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.copies import copied, ingress
+from rollout_lws.traffic.copies.ingress_classes import class_problem, served_by
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.ingress_classes import class_problem, served_by
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import (
     Problem,
@@ -51,7 +52,7 @@ class IngressRouter:
 
     @property
     def _live(self) -> Object | None:
-        return copies.own(self.facts, self.spec, self.name)
+        return copied.own(self.facts, self.spec, self.name)
 
     @property
     def _class_type(self) -> str:
@@ -112,7 +113,7 @@ class IngressRouter:
         if main is None:
             return Problem(does_not_exist(self.facts, INGRESSES, self._users), self._users, "")
         every = self.facts.objects.get(INGRESSES, {})
-        taken = copies.taken(self.facts, self.spec, self.name)
+        taken = copied.taken(self.facts, self.spec, self.name)
         if taken is not None:
             return taken
         service = self.facts.names.service

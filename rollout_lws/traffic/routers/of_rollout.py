@@ -14,15 +14,15 @@ from functools import lru_cache
 from typing import TypeVar
 
 from rollout_lws.api import TrafficRouting
-from rollout_lws.traffic.custom_router import CustomRouter
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.pair_router import PairGrpcRouter, PairHttpRouter, PairRouter, PairVirtualServiceRouter
 from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.virtual_service_router import VirtualServiceRouter
-from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter
+from rollout_lws.traffic.routers.custom import CustomRouter
+from rollout_lws.traffic.routers.ingress import IngressRouter
+from rollout_lws.traffic.routers.pair import PairGrpcRouter, PairHttpRouter, PairRouter, PairVirtualServiceRouter
+from rollout_lws.traffic.routers.virtual_service import VirtualServiceRouter
+from rollout_lws.traffic.routers.weighted import GrpcRouter, HttpRouter
 
 _Router = TypeVar("_Router", bound=Router)
 #: The implementation of each of ``registry.SPECS``.

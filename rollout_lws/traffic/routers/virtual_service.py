@@ -11,16 +11,16 @@ from dataclasses import replace
 
 from rollout_lws.objects.resources import DESTINATION_RULES, VIRTUAL_SERVICES, ObjectRef
 from rollout_lws.objects.writes import Create, Write
-from rollout_lws.traffic import copies, destination_rule
+from rollout_lws.traffic.copies import copied, destination_rule
 from rollout_lws.traffic.registry import DESTINATION_RULE, VIRTUAL_SERVICE
 from rollout_lws.traffic.route import istio
 from rollout_lws.traffic.route.kinds import PAIR_RULES, VIRTUAL_SERVICE_RULES
 from rollout_lws.traffic.route.state import references, refers
 from rollout_lws.traffic.route.weighted import namespace_of
 from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched, written_name
+from rollout_lws.traffic.routers.weighted import WeightedRouter
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.traffic.weighted_router import WeightedRouter
 
 
 class VirtualServiceRouter(WeightedRouter):
@@ -37,7 +37,7 @@ class VirtualServiceRouter(WeightedRouter):
         found = super()._state(ref, live)
         if not self._policy:
             return found
-        copy = copies.own(self.facts, DESTINATION_RULE, self._policy)
+        copy = copied.own(self.facts, DESTINATION_RULE, self._policy)
         drifted = copy is not None and destination_rule.drifted(copy, self.facts.by, self.facts.keys)
         name = ObjectRef(DESTINATION_RULES.kind, written_name(DESTINATION_RULE, self._policy))
         return replace(found, objects=(*found.objects, Written(name, copy, copy is not None, drifted)))
@@ -63,7 +63,7 @@ class VirtualServiceRouter(WeightedRouter):
             self.facts.by,
             self.facts.keys,
         )
-        live = copies.own(self.facts, DESTINATION_RULE, self._policy)
+        live = copied.own(self.facts, DESTINATION_RULE, self._policy)
         if live is None:
             return (Create(DESTINATION_RULES, made, reason),)
         return patched(DESTINATION_RULES, live, destination_rule.updated(live, made), reason)
@@ -73,7 +73,7 @@ class VirtualServiceRouter(WeightedRouter):
         live = self._live
         if found is not None or split is not None or live is None:
             return found
-        return self._policy_problem(live) or copies.taken(self.facts, DESTINATION_RULE, self._policy)
+        return self._policy_problem(live) or copied.taken(self.facts, DESTINATION_RULE, self._policy)
 
     def _policy_problem(self, live: Object) -> Problem | None:
         main = self.facts.find(DESTINATION_RULES, self._policy)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import DESTINATION_RULES
-from rollout_lws.traffic import copies
+from rollout_lws.traffic.copies import copied
 from rollout_lws.traffic.route.istio import place, with_service
 from rollout_lws.traffic.split import Object
 
@@ -21,29 +21,24 @@ def canary_rule(main: Object, keys: Keys, *, name: str, canary_service: str, own
     return {
         "apiVersion": DESTINATION_RULES.api_version,
         "kind": DESTINATION_RULES.kind,
-        "metadata": copies.metadata(main, keys, name=name, owner=owner),
+        "metadata": copied.metadata(main, keys, name=name, owner=owner),
         "spec": {**main["spec"], "host": with_service(main["spec"]["host"], canary_service)},
     }
 
 
 def annotated(made: Object, by: str, keys: Keys) -> Object:
     """The manifest with our annotation."""
-    return copies.annotated(made, by, keys, made["spec"])
+    return copied.annotated(made, by, keys, made["spec"])
 
 
 def updated(live: Object, made: Object) -> Object:
     """The live copy with the content of ``made``; other metadata stays."""
-    metadata = dict(live["metadata"])
-    for member in ("labels", "annotations"):
-        both = (metadata.get(member) or {}) | (made["metadata"].get(member) or {})
-        # The API server keeps no empty maps.
-        metadata |= {member: both} if both else {}
-    return {**live, "metadata": metadata, "spec": made["spec"]}
+    return {**live, "metadata": copied.updated(live, made), "spec": made["spec"]}
 
 
 def drifted(live: Object, by: str, keys: Keys) -> bool:
     """Whether another writer has changed the copy."""
-    return copies.drifted(live, by, keys, live["spec"])
+    return copied.drifted(live, by, keys, live["spec"])
 
 
 def rule_problem(main: Object, service: str) -> str:

@@ -1,4 +1,4 @@
-"""Objects that a release makes as copies of the user's, and leaves the user's alone.
+"""What copies of the user's objects have in common, of whichever kind: their metadata, and what another writer changed.
 
 A copy carries a digest of what the release wrote, to tell an edit by another writer from a change of the user's object,
 which the copy follows.
@@ -37,6 +37,24 @@ def metadata(main: Object, keys: Keys, *, name: str, owner: Mapping[str, Any]) -
 def annotated(made: Object, by: str, keys: Keys, written: object) -> Object:
     """The manifest with our annotation: a digest of what is ``written``, and that the release created it."""
     return marks.put_made(made, by, keys, {"written": _digest(written)})
+
+
+def updated(live: Object, made: Object, dropped: str = "") -> dict[str, Any]:
+    """The metadata of a live copy with labels and annotations of ``made``, without its annotations that begin with
+    ``dropped`` ("": none is dropped); all else stays.
+    """
+    head, said = live["metadata"], made["metadata"]
+    kept = {
+        key: value
+        for key, value in (head.get("annotations") or {}).items()
+        if not (dropped and key.startswith(dropped))
+    }
+    both = {
+        "labels": (head.get("labels") or {}) | (said.get("labels") or {}),
+        "annotations": kept | (said.get("annotations") or {}),
+    }
+    # The API server keeps no empty maps.
+    return {**head, **{member: found for member, found in both.items() if found}}
 
 
 def drifted(live: Object, by: str, keys: Keys, written: object) -> bool:

@@ -10,10 +10,10 @@ from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.route.pair import PairMark, PairRules, mark_of
 from rollout_lws.traffic.router import RouteState, Written, patched
+from rollout_lws.traffic.routers.virtual_service import VirtualServiceRouter
+from rollout_lws.traffic.routers.weighted import GrpcRouter, HttpRouter, RuleRouter
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.traffic.virtual_service_router import VirtualServiceRouter
-from rollout_lws.traffic.weighted_router import GrpcRouter, HttpRouter, RuleRouter
 
 
 class PairRouter(RuleRouter):

@@ -13,8 +13,8 @@ from typing import Any
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.objects.scaling import whole_number
-from rollout_lws.traffic import copies
-from rollout_lws.traffic.ingress_classes import NGINX, IngressClass, class_problem, undeclared
+from rollout_lws.traffic.copies import copied
+from rollout_lws.traffic.copies.ingress_classes import NGINX, IngressClass, class_problem, undeclared
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.split import Object, Split
 
@@ -45,7 +45,7 @@ def canary_ingress(
     """
     if not split.reaches_new or no_path(main, service):
         return None
-    spec, head = main["spec"], copies.metadata(main, keys, name=name, owner=owner)
+    spec, head = main["spec"], copied.metadata(main, keys, name=name, owner=owner)
     annotations = {key: value for key, value in head["annotations"].items() if not _NOT_COPIED.match(key)}
     made: dict[str, Any] = {member: spec[member] for member in ("ingressClassName", "tls") if spec.get(member)}
     made["rules"] = [
@@ -66,18 +66,14 @@ def canary_ingress(
 
 def annotated(made: Object, by: str, keys: Keys) -> Object:
     """The manifest with our annotation."""
-    return copies.annotated(made, by, keys, _written(made))
+    return copied.annotated(made, by, keys, _written(made))
 
 
 def updated(live: Object, made: Object) -> Object:
     """The live canary Ingress with the content of ``made``; other metadata stays."""
-    labels = _labels(live) | _labels(made)
-    kept = {key: value for key, value in _annotations(live).items() if not key.startswith(_CANARY)}
     return {
         **live,
-        # The API server keeps no empty maps.
-        "metadata": {**live["metadata"], "annotations": kept | _annotations(made)}
-        | ({"labels": labels} if labels else {}),
+        "metadata": copied.updated(live, made, dropped=_CANARY),
         # Admission may set a class; TLS secrets that the user has removed are dropped.
         "spec": {**{member: value for member, value in live["spec"].items() if member != "tls"}, **made["spec"]},
     }
@@ -85,7 +81,7 @@ def updated(live: Object, made: Object) -> Object:
 
 def drifted(live: Object, by: str, keys: Keys) -> bool:
     """Whether another writer has changed the routing of the canary Ingress."""
-    return copies.drifted(live, by, keys, _written(live))
+    return copied.drifted(live, by, keys, _written(live))
 
 
 def reaches_new(live: Object) -> bool:
@@ -106,10 +102,6 @@ def _written(ingress: Object) -> tuple[object, object]:
 
 def _annotations(ingress: Object) -> dict[str, str]:
     return ingress["metadata"].get("annotations") or {}
-
-
-def _labels(ingress: Object) -> dict[str, str]:
-    return ingress["metadata"].get("labels") or {}
 
 
 def rival(main: Object, service: str, others: Iterable[Object], served: IngressClass) -> Object | None:

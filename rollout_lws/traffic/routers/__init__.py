@@ -1,0 +1,1 @@
+"""One class for each kind of routing object, and all those of a Rollout."""

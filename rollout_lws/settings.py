@@ -130,7 +130,8 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _check_scripts(named: str) -> None:
+def check_scripts(named: str) -> None:
+    """UsageError unless ``named`` is a ConfigMap with scripts, as name or as namespace/name."""
     namespace, slash, name = named.rpartition("/")
     if slash:
         check_namespaces((namespace,), "--custom-network-scripts")
@@ -187,7 +188,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.custom_network_scripts:
-            _check_scripts(self.custom_network_scripts)
+            check_scripts(self.custom_network_scripts)
         check_api_group(self.api_group)
         check_namespaces(self.namespaces, "--namespace")
         if self.workers < 1:

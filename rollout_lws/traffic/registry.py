@@ -169,7 +169,7 @@ INGRESS = RouterSpec(
     grace_seconds=15,
 )
 #: Objects of kinds that are known only when a Rollout names them (customNetworkRefs): an administrator's script says
-#: what is written, and no right to any of them is part of the controller's role.
+#: what is written, and the controller's role has rights to none that the installation does not name.
 CUSTOM = RouterSpec(
     Resource("*", "*", "object", "*"),
     ("customNetworkRefs",),

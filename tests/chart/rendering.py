@@ -56,6 +56,7 @@ def values_of(chosen: Installation) -> Object:
         "podDeletionPolicy": {"enabled": POD_DELETION_POLICY in chosen.extras},
         "gates": {"jobs": GATE_JOBS in chosen.extras},
         "notifications": {"secrets": list(chosen.notify), "clusterName": chosen.cluster_name},
+        "customNetworks": {"scripts": chosen.custom_network_scripts, "kinds": list(chosen.custom_network_kinds)},
         "guard": {"enabled": GUARD in chosen.extras, "failurePolicy": chosen.guard_failure_policy},
     }
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.helm
 
 Object = dict[str, Any]
 NAME = "registry.example.com/rollout-lws"
+KINDS = ("meshroutes.mesh.example.com", "ingresses.networking.k8s.io")
 INSTALLATIONS = {
     "as it comes": Installation(f"{NAME}:0.1.0"),
     "a digest": Installation(f"{NAME}@sha256:{'a' * 64}"),
@@ -32,8 +33,10 @@ INSTALLATIONS = {
     **{extra: Installation(f"{NAME}:0.1.0", extras=(extra,)) for extra in EXTRAS},
     "a guard that fails closed": Installation(f"{NAME}:0.1.0", extras=("guard",), guard_failure_policy="Fail"),
     "notifications": Installation(f"{NAME}:0.1.0", notify=("slack", "hook.example.com"), cluster_name="prod.eu"),
+    "custom networks": Installation(f"{NAME}:0.1.0", custom_network_scripts="scripts", custom_network_kinds=KINDS),
     "everything": Installation(
-        f"{NAME}:0.1.0", "tools", 5, ("team-a",), "rollouts.example.com", EXTRAS, "Fail", ("slack",), "prod"
+        *(f"{NAME}:0.1.0", "tools", 5, ("team-a",), "rollouts.example.com", EXTRAS, "Fail", ("slack",), "prod"),
+        *("rollout-lws.scripts", KINDS),
     ),
 }
 
@@ -324,6 +327,7 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
                 "--guard-bind-address=:9443",
                 "--notify=/tmp/hook",
                 "--cluster-name=prod",
+                "--custom-network-scripts=scripts",
             )
         ),
         (
@@ -333,6 +337,12 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
         ({"notifications": {"secrets": ["a/b"]}}, "at '/notifications/secrets/0': 'a/b' does not match pattern"),
         ({"notifications": {"secrets": ["a", "a"]}}, "at '/notifications/secrets': items at 0 and 1 are equal"),
         ({"notifications": {"clusterName": "a b"}}, "at '/notifications/clusterName': 'a b' does not match pattern"),
+        ({"customNetworks": {"scripts": "a/b"}}, "at '/customNetworks/scripts': 'a/b' does not match pattern"),
+        ({"customNetworks": {"kinds": ["MeshRoute"]}}, "at '/customNetworks/kinds/0': 'MeshRoute' does not match"),
+        (
+            {"customNetworks": {"kinds": ["meshroutes.mesh.example.com"]}},
+            "customNetworks.kinds without customNetworks.scripts: no script would change them",
+        ),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "at '/metrics/podMonitor/interval': 'often' does not"),
     ],
 )

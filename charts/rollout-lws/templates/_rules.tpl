@@ -398,6 +398,29 @@
   - watch
 {{- end }}
 
+{{- define "rollout-lws.rules.customNetwork" -}}
+- apiGroups:
+  - {{ (splitn "." 2 .)._1 | quote }}
+  resources:
+  - {{ (splitn "." 2 .)._0 | quote }}
+  verbs:
+  - list
+  - watch
+  - patch
+{{- end }}
+
+{{- define "rollout-lws.rules.scripts" -}}
+- apiGroups:
+  - ''
+  resources:
+  - configmaps
+  verbs:
+  - list
+  - watch
+  resourceNames:
+  - {{ . | quote }}
+{{- end }}
+
 {{- define "rollout-lws.rules.leaderElection" -}}
 - apiGroups:
   - coordination.k8s.io

@@ -11,7 +11,14 @@ from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install import ownership
 from rollout_lws.cli.install.inventory import RESOURCES, RIGHTS, labelled, name_of, place_of
 from rollout_lws.cli.install.manifests import home, objects
-from rollout_lws.cli.install.options import EXTRAS, POD_DELETION_POLICY, POD_MONITOR, SERVICE_MONITOR, Installation
+from rollout_lws.cli.install.options import (
+    DEFAULT_SCRIPTS,
+    EXTRAS,
+    POD_DELETION_POLICY,
+    POD_MONITOR,
+    SERVICE_MONITOR,
+    Installation,
+)
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
 from rollout_lws.objects.resources import (
@@ -140,7 +147,12 @@ def _surplus(transport: Transport, chosen: Installation, warn: Tell) -> Iterator
     bound = _unless_forbidden(lambda: labelled(transport, ROLE_BINDINGS), warn) or ()
     watched = {each["metadata"]["namespace"] for each in bound if each["metadata"]["name"] == CONTROLLER}
     # With a namespace at least, for the role that is there only where some are watched.
-    most = replace(chosen, extras=EXTRAS, watch_namespaces=tuple(sorted({chosen.namespace, *watched})))
+    most = replace(
+        chosen,
+        extras=EXTRAS,
+        watch_namespaces=tuple(sorted({chosen.namespace, *watched})),
+        custom_network_scripts=DEFAULT_SCRIPTS,
+    )
     kept = {_path(each) for each in objects(chosen)}
     for each in reversed(objects(most)):
         path = _path(each)

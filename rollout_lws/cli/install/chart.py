@@ -19,6 +19,14 @@ from rollout_lws.cli.install.rbac import Rule
 
 #: Placeholder for the chart's value: no API group can have this name.
 _GROUP = "group.invalid"
+#: Placeholders for the names of a kind and of a ConfigMap, each of which its template is given.
+_PLURAL, _OF_KIND, _SCRIPTS = "plural-invalid", "kind.invalid", "scripts.invalid"
+_FILLED = {
+    _GROUP: "{{ .Values.apiGroup }}",
+    _PLURAL: '{{ (splitn "." 2 .)._0 | quote }}',
+    _OF_KIND: '{{ (splitn "." 2 .)._1 | quote }}',
+    _SCRIPTS: "{{ . | quote }}",
+}
 _NOTE = "{{- /* Generated from rollout_lws/cli/install/rbac.py by 'make generate'; do not edit. */}}\n"
 
 
@@ -34,6 +42,8 @@ def _rules() -> str:
         "cluster": [rule for rule in everything if rule.cluster],
         "namespaced": [rule for rule in everything if not rule.cluster],
         "gateJobs": rbac.gate_job_rules(),
+        "customNetwork": rbac.custom_network_rules((f"{_PLURAL}.{_OF_KIND}",)),
+        "scripts": rbac.script_rules(_SCRIPTS),
         "leaderElection": rbac.leader_election_rules(),
         "guard": rbac.guard_rules(),
     }
@@ -58,7 +68,9 @@ def _role(role: dict[str, Any]) -> str:
 
 def _yaml(value: Any) -> str:
     text = literal(yaml.safe_dump(value, sort_keys=False, width=120))
-    return text.replace(_GROUP, "{{ .Values.apiGroup }}")
+    for placeholder, filled in _FILLED.items():
+        text = text.replace(placeholder, filled)
+    return text
 
 
 if __name__ == "__main__":

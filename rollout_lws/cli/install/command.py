@@ -43,6 +43,19 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
     "--notify", multiple=True, metavar="SECRET", help="Send notifications where this Secret says; repeatable."
 )
 @click.option("--cluster-name", default="", metavar="NAME", help="What notifications call this cluster.")
+@click.option(
+    "--custom-network-scripts",
+    default="",
+    metavar="CONFIGMAP",
+    help="ConfigMap with Lua scripts for customNetworkRefs.",
+)
+@click.option(
+    "--custom-network-kind",
+    "custom_network_kinds",
+    multiple=True,
+    metavar="PLURAL.GROUP",
+    help="Kind of objects that these scripts may change; repeatable.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, without asking a cluster.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print it, for a repository or kubectl.")
 @click.option(
@@ -57,6 +70,8 @@ def install(
     guard_failure_policy: str,
     notify: tuple[str, ...],
     cluster_name: str,
+    custom_network_scripts: str,
+    custom_network_kinds: tuple[str, ...],
     dry_run: bool,
     output: str | None,
     timeout: float,
@@ -77,6 +92,8 @@ def install(
             guard_failure_policy=guard_failure_policy,
             notify=notify,
             cluster_name=cluster_name,
+            custom_network_scripts=custom_network_scripts,
+            custom_network_kinds=custom_network_kinds,
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error

@@ -32,6 +32,7 @@ from rollout_lws.objects.resources import (
     NAMESPACES,
     ROLES,
 )
+from rollout_lws.traffic.custom.scripts import FLAG
 
 Object = dict[str, Any]
 PART_OF = "app.kubernetes.io/part-of"
@@ -69,8 +70,10 @@ def arguments(chosen: Installation) -> list[str]:
     guard = ["--guard", f"--guard-bind-address=:{GUARD_PORT}"] if GUARD in chosen.extras else []
     notify = [f"--notify={NOTIFY}/{secret}" for secret in chosen.notify]
     named = [f"--cluster-name={chosen.cluster_name}"] if chosen.cluster_name else []
+    scripts = [f"{FLAG}={chosen.custom_network_scripts}"] if chosen.custom_network_scripts else []
     # Leader election even with one replica: two run during an upgrade.
-    return ["controller", "--leader-elect", *group, *watched, *ports, *guard, *notify, *named, "--log-format=json"]
+    chosen_by_user = (*group, *watched, *ports, *guard, *notify, *named, *scripts)
+    return ["controller", "--leader-elect", *chosen_by_user, "--log-format=json"]
 
 
 def _controller(chosen: Installation) -> list[Object]:
@@ -79,6 +82,7 @@ def _controller(chosen: Installation) -> list[Object]:
         account,
         *_roles(chosen),
         *bindings,
+        *(_read("scripts", chosen) if chosen.custom_network_scripts else ()),
         *(each for watched in chosen.watch_namespaces for each in _read("watched-namespace", chosen, watched)),
         *rbac.people_roles(chosen.api_group),
         budget,
@@ -108,7 +112,8 @@ def _roles(chosen: Installation) -> list[Object]:
     the rules for cluster-scoped kinds, and RoleBindings bind a second one in each of these namespaces.
     """
     asked_for = rbac.gate_job_rules() if GATE_JOBS in chosen.extras else ()
-    everything = (*rbac.controller_rules(chosen.api_group), *asked_for)
+    by_scripts = rbac.custom_network_rules(chosen.custom_network_kinds)
+    everything = (*rbac.controller_rules(chosen.api_group), *asked_for, *by_scripts)
     cluster = [rbac.role(CONTROLLER, everything)]
     if chosen.watch_namespaces:
         cluster = [
@@ -117,9 +122,17 @@ def _roles(chosen: Installation) -> list[Object]:
         ]
     if GUARD in chosen.extras:
         cluster.append(rbac.role(f"{CONTROLLER}-guard", rbac.guard_rules()))
-    # For the Lease, in the controller's namespace only.
-    election = [rule.rendered() for rule in rbac.leader_election_rules()]
-    return [*cluster, ROLES.manifest(f"{CONTROLLER}-leader-election", chosen.namespace, rules=election)]
+    # For the Lease and the ConfigMap with scripts, in the controller's namespace only.
+    own = {"leader-election": rbac.leader_election_rules()}
+    if chosen.custom_network_scripts:
+        own["scripts"] = rbac.script_rules(chosen.custom_network_scripts)
+    return [
+        *cluster,
+        *(
+            ROLES.manifest(f"{CONTROLLER}-{name}", chosen.namespace, rules=[rule.rendered() for rule in rules])
+            for name, rules in own.items()
+        ),
+    ]
 
 
 def _read(name: str, chosen: Installation, watched: str = "") -> list[Object]:

@@ -13,6 +13,7 @@ from typing import Any
 from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
+    CONFIG_MAPS,
     CRON_JOBS,
     DEFAULT_API_GROUP,
     JOBS,
@@ -90,6 +91,17 @@ def gate_job_rules() -> tuple[Rule, ...]:
         Rule(JOBS.group, (JOBS.plural,), (*_FOLLOW, "create", "patch", "delete")),
         Rule(CRON_JOBS.group, (CRON_JOBS.plural,), _FOLLOW),
     )
+
+
+def custom_network_rules(kinds: Iterable[str]) -> tuple[Rule, ...]:
+    """Further permissions for objects that scripts change; ``kinds`` are plural.group."""
+    named = (kind.partition(".") for kind in kinds)
+    return tuple(Rule(group, (plural,), (*_FOLLOW, "patch")) for plural, _, group in named)
+
+
+def script_rules(config_map: str) -> tuple[Rule, ...]:
+    """Permission to read the scripts: one ConfigMap in the controller's namespace."""
+    return (Rule(CONFIG_MAPS.group, (CONFIG_MAPS.plural,), _FOLLOW, names=(config_map,)),)
 
 
 def leader_election_rules() -> tuple[Rule, ...]:

@@ -11,7 +11,7 @@ import click
 
 from rollout_lws import logs
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.install.options import DEFAULT_NAMESPACE
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, DEFAULT_SCRIPTS
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
@@ -22,7 +22,7 @@ from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.settings import Settings
 
 #: Scripts of a sandbox are turned on, where they can run: its user is its administrator.
-SCRIPTS = f"{DEFAULT_NAMESPACE}/rollout-lws-scripts"
+SCRIPTS = f"{DEFAULT_NAMESPACE}/{DEFAULT_SCRIPTS}"
 
 
 @click.command()

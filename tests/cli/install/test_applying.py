@@ -20,6 +20,7 @@ from rollout_lws.objects.resources import (
     DEPLOYMENTS,
     NAMESPACES,
     ROLE_BINDINGS,
+    ROLES,
     Resource,
 )
 from rollout_lws.sandbox.faults import Effect
@@ -308,3 +309,11 @@ def test_without_a_guard_its_webhooks_go_before_what_answers_them(bare: World) -
     ]
     arguments = there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["template"]["spec"]["containers"][0]["args"]
     assert "--guard" not in arguments
+
+
+def test_without_scripts_the_right_to_read_them_goes(bare: World) -> None:
+    install(bare, "--custom-network-scripts", "lua", "--custom-network-kind", "rs.a.io")
+    assert f"{NAME}-scripts" in all_names(bare, ROLES)
+    gone = [line.split()[0] for line in upgrade(bare) if line.endswith("deleted: nothing needs it")]
+    assert gone == [f"{kind}.rbac.authorization.k8s.io/{NAME}-scripts" for kind in ("rolebinding", "role")]
+    assert not [each for each in there(bare, CLUSTER_ROLES, NAME)["rules"] if each["apiGroups"] == ["a.io"]]

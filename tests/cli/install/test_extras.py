@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,33 @@ def test_rights_to_jobs_are_given_only_if_they_are_asked_for(watched: tuple[str,
         "jobs": ["list", "watch", "create", "patch", "delete"],
         "cronjobs": ["list", "watch"],
     }
+
+
+@pytest.mark.parametrize(("watched", "role"), [((), CONTROLLER), (("team-a",), NAMESPACED)])
+def test_rights_of_scripts_are_to_one_config_map_and_to_the_kinds_that_are_named(
+    watched: tuple[str, ...], role: str
+) -> None:
+    plain = Installation(IMAGE, "tools", watch_namespaces=watched)
+    chosen = replace(plain, custom_network_scripts="lua", custom_network_kinds=("rs.a.io", "ss.a.io"))
+    added = [each for each in named(chosen, "ClusterRole", role)["rules"] if each["apiGroups"] == ["a.io"]]
+    assert [(each["resources"], each["verbs"]) for each in added] == [
+        (["rs"], ["list", "watch", "patch"]),
+        (["ss"], ["list", "watch", "patch"]),
+    ]
+    own, binding = (named(chosen, kind, f"{CONTROLLER}-scripts") for kind in ("Role", "RoleBinding"))
+    (rule,) = own["rules"]
+    assert rule == {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "verbs": ["list", "watch"],
+        "resourceNames": ["lua"],
+    }
+    assert {each["metadata"]["namespace"] for each in (own, binding)} == {"tools"}
+    assert binding["roleRef"]["name"] == own["metadata"]["name"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": CONTROLLER, "namespace": "tools"}]
+    assert every(chosen) - every(plain) == {(each["kind"], f"{CONTROLLER}-scripts") for each in (own, binding)}
+    kinds = [each["resources"] for each in named(plain, "ClusterRole", role)["rules"]]
+    assert ["configmaps"] not in kinds and ["rs"] not in kinds
 
 
 SELECTING = {

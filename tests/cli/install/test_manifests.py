@@ -52,6 +52,20 @@ def rules(role: Object) -> set[tuple[str, str, str]]:
         ({"notify": ("Hook",)}, "--notify: 'Hook'"),
         ({"notify": ("hook", "hook")}, "--notify has two destinations of the same name"),
         ({"cluster_name": "a b"}, "--cluster-name 'a b' is no name"),
+        (
+            {"custom_network_scripts": "a/b"},
+            "--custom-network-scripts 'a/b' is no name of a ConfigMap: name one of namespace rollout-lws-system",
+        ),
+        ({"custom_network_scripts": "A"}, "--custom-network-scripts 'rollout-lws-system/A' is no ConfigMap"),
+        ({"custom_network_kinds": ("rs.a.io",)}, "--custom-network-kind rs.a.io: no script would change it without"),
+        (
+            {"custom_network_scripts": "s", "custom_network_kinds": ("Route",)},
+            "--custom-network-kind 'Route' is no kind: write plural.group, such as httpproxies.projectcontour.io",
+        ),
+        (
+            {"custom_network_scripts": "s", "custom_network_kinds": ("rs.a.io", "rs.a.io")},
+            "--custom-network-kind names the same kind twice",
+        ),
     ],
 )
 def test_what_cannot_be_installed_is_told(wrong: Object, told: str) -> None:
@@ -75,8 +89,9 @@ def test_images_are_named_as_container_runtimes_read_them(image: str) -> None:
         Installation(IMAGE),
         Installation(IMAGE, "tools", 0, ("team-a", "team-b"), "rollouts.example.com"),
         Installation(IMAGE, notify=("slack", "hook.example.com"), cluster_name="prod"),
+        Installation(IMAGE, custom_network_scripts="scripts"),
     ],
-    ids=["as it comes", "all else", "notifications"],
+    ids=["as it comes", "all else", "notifications", "custom networks"],
 )
 def test_the_controller_understands_its_arguments(chosen: Installation) -> None:
     name, *given = arguments(chosen)
@@ -89,6 +104,7 @@ def test_the_controller_understands_its_arguments(chosen: Installation) -> None:
     assert parsed["metrics_bind_address"] == f":{ports['metrics']}"
     assert parsed["notify"] == tuple(each["mountPath"] for each in container(chosen).get("volumeMounts", ()))
     assert parsed["cluster_name"] == chosen.cluster_name
+    assert parsed["custom_network_scripts"] == chosen.custom_network_scripts
 
 
 def container(chosen: Installation) -> Object:
@@ -219,10 +235,16 @@ def test_manifests_are_printed_without_a_cluster(flag: list[str]) -> None:
     given = ["install", "--image", IMAGE, "-n", "tools", "--watch-namespace", "team-a", *flag]
     given += ["--replicas", "3", "--with", "network-policy", "--with", "pod-monitor"]
     given += ["--notify", "slack", "--cluster-name", "prod"]
+    given += ["--custom-network-scripts", "scripts", "--custom-network-kind", "rs.a.io"]
     result = CliRunner().invoke(program, ["--kubeconfig", "/nowhere", *given])
     assert (result.exit_code, result.stderr) == (0, "")
     extras = ("network-policy", "pod-monitor")
-    told = {"notify": ("slack",), "cluster_name": "prod"}
+    told = {
+        "notify": ("slack",),
+        "cluster_name": "prod",
+        "custom_network_scripts": "scripts",
+        "custom_network_kinds": ("rs.a.io",),
+    }
     chosen = Installation(IMAGE, "tools", 3, watch_namespaces=("team-a",), extras=extras, **told)
     assert tuple(yaml.safe_load_all(result.stdout)) == objects(chosen)
 

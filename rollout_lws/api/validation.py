@@ -32,7 +32,14 @@ MOST_EXPRESSED = 2**15
 
 
 #: An apiVersion, which becomes part of a path: group ("" for the core group) and version.
-API_VERSION = re.compile(r"(?:([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)/)?(v[a-z0-9]+)")
+_API_VERSION = re.compile(r"(?:([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)/)?(v[a-z0-9]+)")
+
+
+def no_api_version(text: str) -> str:
+    """Why this is no apiVersion; "" if it is one. Any other text would lead a request elsewhere."""
+    if _API_VERSION.fullmatch(text):
+        return ""
+    return f"{text!r} is no apiVersion: write group/version, such as networking.istio.io/v1"
 
 
 def problems(spec: RolloutSpec) -> tuple[Problem, ...]:
@@ -116,6 +123,7 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
 def _custom(routing: TrafficRouting, at: str) -> Iterator[Problem]:
     gateway, group = routing.gateway or GatewayRef(), "gateway.networking.k8s.io"
     seen = {
+        ("v1", "Service", routing.service),
         (group, "HTTPRoute", gateway.http_route_name),
         (group, "GRPCRoute", gateway.grpc_route_name),
         ("networking.istio.io", "VirtualService", routing.istio.virtual_service_name if routing.istio else None),
@@ -126,11 +134,9 @@ def _custom(routing: TrafficRouting, at: str) -> Iterator[Problem]:
         if found in seen:
             yield Problem(path, f"{ref.kind} {ref.name} is named twice, and would be changed twice: name it once")
         seen.add(found)
-        if not API_VERSION.fullmatch(ref.api_version):
-            yield Problem(
-                f"{path}.apiVersion",
-                f"{ref.api_version!r} is none: write group/version, such as networking.istio.io/v1",
-            )
+        wrong = no_api_version(ref.api_version)
+        if wrong:
+            yield Problem(f"{path}.apiVersion", wrong)
     if routing.custom_network_refs and routing.gateway is not None and routing.gateway.inference_pool is not None:
         yield Problem(
             f"{at}.customNetworkRefs",

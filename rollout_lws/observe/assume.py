@@ -143,6 +143,13 @@ def routed(
             made = created(resource, {**head, "metadata": {"name": name}, "spec": example}, namespace)
             objects.setdefault(resource, []).append(made)
             told.append(f"{resource.kind} {name}")
+    for ref in names.custom:
+        kind_of_ref = found.custom_kind(*ref.custom_kind)
+        if kind_of_ref is not None and found.find(kind_of_ref, ref.name) is None:
+            head = {"apiVersion": ref.api_version, "kind": ref.kind}
+            made = created(kind_of_ref, {**head, "metadata": {"name": ref.name}, "spec": {}}, namespace)
+            objects.setdefault(kind_of_ref, []).append(made)
+            told.append(str(ref))
     for spec in SPECS:
         known = objects.get(spec.resource, ())
         objects[spec.resource] = [spec.in_use(each) for each in known]

@@ -19,7 +19,7 @@ from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import services
 from rollout_lws.traffic.custom.kinds import CustomKinds
-from rollout_lws.traffic.custom.scripts import key_of
+from rollout_lws.traffic.custom.scripts import NO_SCRIPTS, key_of
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, annotated_names, custom_refs
 from rollout_lws.traffic.names import ManagedRef, Names
@@ -65,9 +65,9 @@ def _custom_kinds(world: World, pinned: Iterable[ManagedRef], own: Iterable[Mana
     """The kinds of objects that scripts may have changed, ``pinned``, and of those that the Rollout names, ``own``: the
     latter only if there is a script for them, since a Rollout is not to make the controller read objects of any kind.
     """
-    scripts = world.scripts(name)
     before = {ref.custom_kind for ref in pinned}
     new = {ref.custom_kind: ref for ref in own if ref.custom_kind not in before}
+    scripts = world.scripts(name) if new else NO_SCRIPTS
     unknown = {kind: scripts.waits for kind in new if scripts.waits is not None}
     known = (kind for kind, ref in new.items() if scripts.source is None or key_of(ref) in scripts.texts)
     kinds = (*sorted(before), *(kind for kind in known if kind not in unknown))
@@ -148,6 +148,7 @@ def routing(
     unknowns += [world.unknown(resource) for resource in custom.resources]
     unknowns += custom.unknown.values()
     waits = max((each for each in unknowns if each is not None), key=bool, default=None)
+    scripted = bool(names.custom or (asked is not None and asked.custom_network_refs))
     every = plain_all(world.every_service())
     finding = {each.discovery_service for each in (stable, canary) if each is not None}
     return RoutingFacts(
@@ -170,7 +171,7 @@ def routing(
         discovery=frozenset(name for name in finding if name in every and services.is_headless(every[name])),
         absent=frozenset(resource for resource in (*kinds, *custom.resources) if world.unserved(resource)),
         custom=custom.served,
-        scripts=world.scripts(rollout.metadata.name),
+        scripts=world.scripts(rollout.metadata.name) if scripted else NO_SCRIPTS,
         synced=waits is None,
         trouble=waits or "",
     )

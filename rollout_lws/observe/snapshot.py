@@ -30,11 +30,10 @@ from rollout_lws.observe.explanations import DECODERS, LABELS
 from rollout_lws.rollout.decision import Answered, Question
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.targets.target import Target
-from rollout_lws.traffic.custom.scripts import Scripts
+from rollout_lws.traffic.custom.kinds import NO_CUSTOM_KINDS, CustomKinds, by_name
+from rollout_lws.traffic.custom.scripts import UNKNOWN_SCRIPTS, Scripts
 
 Object = dict[str, Any]
-#: Why a custom kind is not known where no cluster is asked for it.
-NOT_LOOKED_UP = "its kind is looked up by the controller"
 _T = TypeVar("_T")
 
 _slices = msgspec.json.Decoder(EndpointSlice)
@@ -141,20 +140,14 @@ class ListedWorld(ABC):
         return {}
 
     def custom_kind(self, api_version: str, kind: str) -> Resource | None:
-        """One that is at hand: a kind that is not has no objects to look at."""
-        known = (each for each in self.kinds_at_hand if (each.api_version, each.kind) == (api_version, kind))
-        return next(known, None)
+        """As its name says, where no cluster was asked: every kind may be served."""
+        return by_name(api_version, kind)
 
-    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
-        return None if self.custom_kind(api_version, kind) is not None else NOT_LOOKED_UP
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:  # noqa: ARG002 - see above
+        return None
 
     def scripts(self, rollout: str) -> Scripts:  # noqa: ARG002 - no scripts are run here
-        return Scripts(source=None)
-
-    @property
-    def kinds_at_hand(self) -> Iterable[Resource]:
-        """The kinds of which objects are known."""
-        return ()
+        return UNKNOWN_SCRIPTS
 
     def job_pods(self, job: str) -> Iterable[Pod]:
         return self._list(PODS, f"{JOB_NAME}={job}", self.decoders.pod)
@@ -182,12 +175,25 @@ class ListedWorld(ABC):
 @dataclass(frozen=True, eq=False)
 class Snapshot(ListedWorld):
     """``objects`` are those of one namespace, by kind. ``workload_schema`` is the openAPIV3Schema of LeaderWorkerSets
-    in that cluster, {} if it could not be read.
+    in that cluster, {} if it could not be read. ``custom`` are the kinds that the cluster was asked for, and
+    ``known_scripts`` what is known of the scripts of its controller.
     """
 
     objects: Mapping[Resource, Sequence[Object]]
     capabilities: Capabilities = field(default_factory=Capabilities)
     workload_schema: Mapping[str, Any] = field(default_factory=dict)
+    custom: CustomKinds = NO_CUSTOM_KINDS
+    known_scripts: Scripts = UNKNOWN_SCRIPTS
+
+    def custom_kind(self, api_version: str, kind: str) -> Resource | None:
+        asked = api_version, kind
+        return self.custom.served[asked] if asked in self.custom.served else super().custom_kind(api_version, kind)
+
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
+        return self.custom.unknown.get((api_version, kind))
+
+    def scripts(self, rollout: str) -> Scripts:  # noqa: ARG002 - they are the same for all
+        return self.known_scripts
 
     def plain(self, resource: Resource) -> Sequence[Object]:
         """All objects of a kind, as plain JSON."""

@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from rollout_lws.api.validation import API_VERSION
+from rollout_lws.api.validation import no_api_version
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.backoff import BackOff
 from rollout_lws.kube.client import Client
 from rollout_lws.logs import fields
 from rollout_lws.objects.resources import Resource
 from rollout_lws.tasks import end
+from rollout_lws.traffic.custom.kinds import ServedKinds, served_as
 
 log = logging.getLogger(__name__)
 
@@ -26,16 +27,6 @@ Key: TypeAlias = tuple[str, str]
 #: apiVersion and kind.
 Kind: TypeAlias = tuple[str, str]
 _Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
-
-
-class _Served(msgspec.Struct):
-    name: str
-    kind: str
-    namespaced: bool = False
-
-
-class _ServedList(msgspec.Struct):
-    resources: list[_Served] = []
 
 
 @dataclass(slots=True)
@@ -107,15 +98,8 @@ class Lookups:
                 await asyncio.sleep(back_off.after(failure, 0.0))
 
     async def _served(self, kind: Kind) -> tuple[Resource | None, str | None]:
-        form = API_VERSION.fullmatch(kind[0])
-        if form is None:
-            return None, f"{kind[0]!r} is no apiVersion: write group/version, such as networking.istio.io/v1"
-        group, version = form[1] or "", form[2]
-        every = msgspec.json.decode(await self._client.discover(group, version), type=_ServedList)
-        plain = (each for each in every.resources if each.kind == kind[1] and "/" not in each.name)
-        served = next(plain, None)
-        if served is None:
-            return None, None
-        if not served.namespaced:
-            return None, f"objects of {' '.join(kind)} are in no namespace: name one of the Rollout's own namespace"
-        return Resource(group, version, kind[1], served.name), None
+        wrong = no_api_version(kind[0])
+        if wrong:
+            return None, wrong
+        group, _, version = kind[0].rpartition("/")
+        return served_as(msgspec.json.decode(await self._client.discover(group, version), type=ServedKinds), *kind)

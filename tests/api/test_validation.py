@@ -281,12 +281,28 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
             )
         ],
     ),
+    "the Service of the stable version": (
+        canary(
+            trafficRoutings=[
+                {
+                    "service": "llama",
+                    "customNetworkRefs": [{"apiVersion": "v1", "kind": "Service", "name": "llama"}],
+                }
+            ]
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].customNetworkRefs[0]",
+                "Service llama is named twice, and would be changed twice: name it once",
+            )
+        ],
+    ),
     "an apiVersion that is none": (
         canary(trafficRoutings=[{"service": "llama", "customNetworkRefs": [{**CUSTOM, "apiVersion": "a.io/../v1"}]}]),
         [
             (
                 f"{AT}.trafficRoutings[0].customNetworkRefs[0].apiVersion",
-                "'a.io/../v1' is none: write group/version, such as networking.istio.io/v1",
+                "'a.io/../v1' is no apiVersion: write group/version, such as networking.istio.io/v1",
             )
         ],
     ),

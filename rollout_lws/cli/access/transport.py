@@ -123,6 +123,10 @@ class Transport:
             return True
         return any(each["name"] == resource.plural for each in known)
 
+    def create(self, path: str, obj: Mapping[str, Any]) -> Object:
+        """Send one object; what the server makes of it."""
+        return self._json("POST", path, {}, obj)
+
     def merge_patch(self, path: str, body: Mapping[str, Any]) -> Object:
         return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, body, _MERGE)
 

@@ -106,7 +106,7 @@ class Case:
         if self.is_whole and not self.d.said(Reason.WRITE_REFUSED):
             last = self._decision.verdict
             if last is None or last.condition != ConditionType.STALLED:
-                return None
+                return self.said_of_scripts
             return Complaint(last.reason, last.message, last.field, last.goes_on, last.verbs)
         return self._said()
 
@@ -119,6 +119,15 @@ class Case:
         field = FieldRef.of(at) if at is not None else None
         said = Verdict(last.condition, reason, SummaryState.STALLED, message, field, bool(last.goes_on))
         return Complaint(reason, message, field, said.goes_on, said.verbs)
+
+    @cached_property
+    def said_of_scripts(self) -> Complaint | None:
+        """The same as far as only the controller can tell: which scripts it has, and what came of them."""
+        facts, last = self.d.o.routing, self._said()
+        if facts is None or last is None or not facts.names.custom:
+            return None
+        blind = facts.scripts.source is None or bool(self._decision.wanted.evaluations)
+        return last if blind and last.reason in (Reason.INVALID_SPEC, Reason.ROUTE_PROBLEM) else None
 
     @cached_property
     def _decision(self) -> Decision:

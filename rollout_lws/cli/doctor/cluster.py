@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.custom_networks import Known, kind_of, lacking, scripts_of
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema, schema_of
 from rollout_lws.observe.explanations import FIELDS
 from rollout_lws.observe.snapshot import ListedWorld, Object
 from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.traffic.custom.scripts import Scripts
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,31 @@ class Cluster(ListedWorld):
     absent: set[Resource] = field(default_factory=set, init=False)
     refused: dict[Resource, str] = field(default_factory=dict, init=False)
     _read: dict[tuple[Resource, str], Object | None] = field(default_factory=dict, init=False)
+    _kinds: dict[tuple[str, str], tuple[Resource | None, str | None]] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def networks(self) -> Known:
+        """What is known of the scripts of the controller."""
+        return scripts_of(self.transport)
+
+    def custom_kind(self, api_version: str, kind: str) -> Resource | None:
+        return self._kind(api_version, kind)[0]
+
+    def unknown_custom_kind(self, api_version: str, kind: str) -> str | None:
+        return self._kind(api_version, kind)[1]
+
+    def _kind(self, api_version: str, kind: str) -> tuple[Resource | None, str | None]:
+        asked = api_version, kind
+        if asked not in self._kinds:
+            self._kinds[asked] = kind_of(self.transport, api_version, kind)
+        return self._kinds[asked]
+
+    def scripts(self, rollout: str) -> Scripts:  # noqa: ARG002 - they are the same for all
+        return self.networks.scripts
+
+    def lacking(self, kinds: Iterable[Resource]) -> tuple[str, ...]:
+        """What the controller may not do with the objects that scripts change."""
+        return lacking(self.transport, self.networks, kinds, self.namespace)
 
     @property
     def capabilities(self) -> Capabilities:

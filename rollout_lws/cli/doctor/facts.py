@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.custom_networks import Known
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.releases import target_of, typed
 from rollout_lws.objects.resources import SERVICES, Resource
@@ -48,7 +49,8 @@ class Facts:
     """``rollout`` and ``workloads`` are the raw objects, the latter by name. ``sets`` are all StatefulSets of a
     workload by its name, itself if it is one, including those whose leader is gone. ``refused`` has the server's
     message by kind, for kinds that may not be read. ``gate_services`` are the Services that gates ask, by name.
-    ``before`` is the first look, None during it.
+    ``networks`` are the scripts of the controller, None where the Rollout names no object for one, and ``lacking`` what
+    the controller may not do with those objects. ``before`` is the first look, None during it.
     """
 
     observation: Observation
@@ -57,6 +59,8 @@ class Facts:
     sets: Mapping[str, tuple[StatefulSet, ...]] = field(default_factory=dict)
     refused: Mapping[Resource, str] = field(default_factory=dict)
     gate_services: Mapping[str, Service] = field(default_factory=dict)
+    networks: Known | None = None
+    lacking: tuple[str, ...] = ()
     before: Before | None = None
 
     @property
@@ -102,6 +106,8 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
     services = _gate_services(cluster, observation)
     workloads = {each: cluster.find(kind.resource, each) for each in names}
     known = {each: live for each, live in workloads.items() if live is not None}
+    routing = observation.routing
+    custom = routing is not None and bool(routing.names.custom)
     return Facts(
         observation=observation,
         rollout=found or {},
@@ -109,6 +115,8 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
         sets={each: _sets(cluster, kind, each, live) for each, live in known.items()},
         refused=dict(cluster.refused),
         gate_services=services,
+        networks=cluster.networks if custom else None,
+        lacking=cluster.lacking(each for each in routing.custom.values() if each) if routing and custom else (),
         before=before,
     )
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from rollout_lws.api import Promotion
 from rollout_lws.api.resources import keys, rollouts
-from rollout_lws.cli.lint.manifests import SCALED_OBJECTS, Manifest
+from rollout_lws.cli.lint.manifests import KNOWN_KINDS, SCALED_OBJECTS, Manifest
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, PODS, Resource
 from rollout_lws.observe import assume
 from rollout_lws.observe.cache_types import StoredRollout
@@ -22,6 +22,8 @@ from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
+from rollout_lws.traffic.custom.kinds import CustomKinds
+from rollout_lws.traffic.custom.scripts import UNKNOWN_SCRIPTS, Scripts
 from rollout_lws.traffic.registry import spec_of
 
 #: Any time will do: no rule depends on it outside a release.
@@ -48,23 +50,24 @@ class Shaped:
 
 
 class FileSnapshot:
-    """One namespace, with the Rollouts of one API group."""
+    """One namespace, with the Rollouts of one API group. ``scripts`` are those of a ConfigMap among the files."""
 
-    def __init__(self, objects: Iterable[Shaped], group: str) -> None:
+    def __init__(self, objects: Iterable[Shaped], group: str, scripts: Scripts = UNKNOWN_SCRIPTS) -> None:
         self.group = group
         self.objects: dict[tuple[str, str], Shaped] = {}
         """By kind and name, as a release sees them: a ScaledObject is stored as the autoscaler that KEDA creates."""
         for each in objects:
             if each.manifest.resource.kind != rollouts().kind or each.manifest.resource.group == group:
                 seen = _as_seen(each)
-                self.objects[seen.body["kind"], seen.body["metadata"]["name"]] = seen
+                self.objects[_kind(seen), seen.body["metadata"]["name"]] = seen
         found: dict[Resource, list[Object]] = {}
         for each in self.objects.values():
             resource = each.manifest.resource
             resource = HORIZONTAL_POD_AUTOSCALERS if resource == SCALED_OBJECTS else resource
             found.setdefault(resource, []).append(each.body)
         found[PODS] = [assume.leader(each.kind, each.body) for each in self.workloads]
-        self.snapshot = Snapshot(keys(group), found)
+        kinds = {(each.body["apiVersion"], each.body["kind"]): each.manifest.resource for each in self.objects.values()}
+        self.snapshot = Snapshot(keys(group), found, custom=CustomKinds(kinds), known_scripts=scripts)
 
     def observed(self, rollout: str) -> Observation:
         """The controller's observation of a Rollout in the files."""
@@ -152,6 +155,12 @@ def scales_two(spec: Object) -> bool:
 def workload(shaped: Shaped) -> Target:
     """A workload in the controller's type."""
     return assume.typed(shaped.kind, shaped.body)
+
+
+def _kind(each: Shaped) -> str:
+    """The kind, of one that only a script knows with its group, as another group may have the same."""
+    kind, custom = str(each.body["kind"]), each.manifest.custom
+    return f"{kind}.{each.manifest.resource.group}" if custom and kind in KNOWN_KINDS else kind
 
 
 def _as_seen(each: Shaped) -> Shaped:

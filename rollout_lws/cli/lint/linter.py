@@ -10,11 +10,12 @@ from rollout_lws.cli.lint.advice import advice
 from rollout_lws.cli.lint.documents import Document, read, read_named, without_file
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding, Severity
-from rollout_lws.cli.lint.manifests import NAMED_ONLY, Manifest, Scope, manifests, workloads_of
+from rollout_lws.cli.lint.manifests import NAMED_ONLY, Manifest, Scope, bodies_of, manifests, workloads_of
 from rollout_lws.cli.lint.refused import refused
 from rollout_lws.cli.lint.schema_check import shaped
 from rollout_lws.cli.manifests import Object, Source
 from rollout_lws.errors import UsageError
+from rollout_lws.traffic.custom.scripts import UNKNOWN_SCRIPTS, Scripts, scripts_in
 
 _ROLLOUT = rollouts().kind
 
@@ -46,7 +47,8 @@ def lint(sources: Iterable[Source], scope: Scope) -> Report:
         findings += wrong
     objects, wrong = manifests(documents, scope)
     findings += wrong
-    findings += _judged(objects)
+    bodies = (body for document in documents for body in bodies_of(document))
+    findings += _judged(objects, scripts_in(bodies))
     named = [one for each in objects if each.resource.kind == _ROLLOUT for one in workloads_of(each.body)]
     for kind in NAMED_ONLY:
         names = {name for resource, name in named if resource == kind}
@@ -74,7 +76,7 @@ def check_valid(given: Iterable[Object], scope: Scope, *, whole: bool = True) ->
             raise UsageError(f"{each.about} is not valid: {each.message}; rollout-lws lint lists all that is wrong")
 
 
-def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
+def _judged(objects: Iterable[Manifest], scripts: Scripts = UNKNOWN_SCRIPTS) -> Iterator[Finding]:
     whole: list[Shaped] = []
     broken: list[Manifest] = []
     for made in objects:
@@ -94,7 +96,7 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
         groups = {each.manifest.resource.group for each in here if each.manifest.resource.kind == _ROLLOUT}
         # Our kind may exist under several API groups, each with its own controller.
         for group in sorted(groups) or [rollouts().group]:
-            files = FileSnapshot(here, group)
+            files = FileSnapshot(here, group, scripts)
             for each in files.of_kind(_ROLLOUT):
                 yield from refused(each, files, broken)
             yield from advice(files)

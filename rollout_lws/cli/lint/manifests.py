@@ -6,7 +6,7 @@ among the files names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,9 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.traffic.registry import WRITTEN_SPECS
+from rollout_lws.traffic.custom.kinds import by_name
+from rollout_lws.traffic.names import ManagedRef
+from rollout_lws.traffic.registry import CUSTOM, WRITTEN_SPECS, named_in
 
 #: KEDA creates a HorizontalPodAutoscaler for it.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
@@ -41,6 +43,8 @@ _ALIKE = {
     ("autoscaling/v1", HORIZONTAL_POD_AUTOSCALERS.kind): HORIZONTAL_POD_AUTOSCALERS,
 }
 _BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS} | _ALIKE
+#: Their kinds, by name alone.
+KNOWN_KINDS = frozenset(kind for _, kind in _BY_NAME)
 _OWN = rollouts()
 #: Released kinds by their names alone, which other API groups use too.
 _RELEASED_NAMES = {each.kind: each for each in RELEASED}
@@ -61,6 +65,8 @@ class Manifest:
     namespace: str
     name: str
     order: int
+    custom: bool = False
+    """Whether it is of a kind that only a Rollout's customNetworkRefs makes one of those that concern releases."""
 
     @property
     def what(self) -> str:
@@ -104,10 +110,11 @@ def manifests(
     of released kinds that no Rollout among them names.
     """
     read: list[Manifest] = []
-    for document in documents:
-        for base, body in _objects((), document.value):
-            made = _manifest(document, base, body, scope, len(read))
-            read += [made] if made is not None else []
+    every = [(document, *each) for document in documents for each in _objects((), document.value)]
+    custom = {ref.custom_kind: ref for _, _, body in every for ref in _scripted(body)}
+    for document, base, body in every:
+        made = _manifest(document, base, body, scope, len(read), custom.keys())
+        read += [made] if made is not None else []
     problems = {id(each): problem for each in read if (problem := _problem(each, scope)) is not None}
     named = {
         (each.namespace, *one)
@@ -115,11 +122,13 @@ def manifests(
         if each.resource.kind == _OWN.kind and id(each) not in problems
         for one in workloads_of(each.body)
     }
+    scripted = {(each.namespace, by_name(*ref.custom_kind), ref.name) for each in read for ref in _scripted(each.body)}
     found: list[Manifest] = []
     findings: list[Finding] = []
     first: dict[tuple[str, str, str, str], Manifest] = {}
     for made in read:
-        is_named = made.resource not in NAMED_ONLY or (made.namespace, made.resource, made.name) in named
+        is_named = (made.namespace, made.resource, made.name) in (scripted if made.custom else named)
+        is_named = is_named or not (made.custom or made.resource in NAMED_ONLY)
         if not is_named and (named_only or id(made) in problems):
             continue
         key = (made.resource.group, made.resource.kind, made.namespace, made.name)
@@ -150,6 +159,22 @@ def workloads_of(rollout: Mapping[str, Any]) -> list[tuple[Resource, str]]:
     return [(kind, name) for kind in kinds for name in (*names, *further) if isinstance(name, str) and name]
 
 
+def bodies_of(document: Document) -> Iterator[dict[str, Any]]:
+    """The objects of a document, whatever their kinds."""
+    return (body for _, body in _objects((), document.value))
+
+
+def _scripted(body: Mapping[str, Any]) -> tuple[ManagedRef, ...]:
+    """The objects that a Rollout has scripts change, whatever else is wrong with it; () of all else."""
+    if body.get("kind") != _OWN.kind:
+        return ()
+    strategy = _mapping(_mapping(body.get("spec")).get("strategy"))
+    styles = (_mapping(strategy.get(style)) for style in ("canary", "blueGreen"))
+    routings = (each.get("trafficRoutings") for each in styles)
+    first = (_mapping(next(iter(each), None)) for each in routings if isinstance(each, list))
+    return tuple(ref for each in first if isinstance(each.get(CUSTOM.field[0]), list) for ref in named_in(each).custom)
+
+
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -165,11 +190,20 @@ def _objects(base: Path, value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield base, value
 
 
-def _manifest(document: Document, base: Path, body: dict[str, Any], scope: Scope, order: int) -> Manifest | None:
+def _manifest(
+    document: Document,
+    base: Path,
+    body: dict[str, Any],
+    scope: Scope,
+    order: int,
+    custom: Collection[tuple[str, str]],
+) -> Manifest | None:
     kind, api_version = str(body.get("kind")), str(body.get("apiVersion"))
     group, _, version = api_version.rpartition("/")
     # A released kind of another group, or version, is told the right one.
-    resource = _BY_NAME.get((api_version, kind)) or _RELEASED_NAMES.get(kind)
+    resource = _BY_NAME.get((api_version, kind))
+    is_custom = resource is None and (api_version, kind) in custom
+    resource = by_name(api_version, kind) if is_custom else resource or _RELEASED_NAMES.get(kind)
     if kind == _OWN.kind and (group == scope.group if scope.group else _is_ours(group, version, body)):
         resource = Resource(group, version, _OWN.kind, _OWN.plural)
     if resource is None:
@@ -188,6 +222,7 @@ def _manifest(document: Document, base: Path, body: dict[str, Any], scope: Scope
         namespace=namespace if isinstance(namespace, str) and namespace else scope.namespace,
         name=name if isinstance(name, str) else "",
         order=order,
+        custom=is_custom,
     )
 
 

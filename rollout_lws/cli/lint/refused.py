@@ -18,7 +18,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.lifecycle import pair
 from rollout_lws.rollout.preflight import all_refusals
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.traffic.registry import field_of, named_in
+from rollout_lws.traffic.registry import CUSTOM, field_of, named_in
 
 #: The field of a refusal that is not of a single one.
 _WHOLE_SPEC = FieldRef("spec")
@@ -161,4 +161,8 @@ def _naming(made: Manifest, kind: str, name: str) -> Path:
     style = "canary" if made.body["spec"]["strategy"].get("canary") else "blueGreen"
     routing: Path = ("spec", "strategy", style, "trafficRoutings", 0)
     said = made.body["spec"]["strategy"][style]["trafficRoutings"][0]
-    return (*routing, *field_of(named_in(said), kind, name))
+    field = field_of(named_in(said), kind, name)
+    if field == CUSTOM.field:
+        at = [(each["kind"], each["name"]) for each in said[CUSTOM.field[0]]].index((kind, name))
+        return (*routing, *field, at, "name")
+    return (*routing, *field)

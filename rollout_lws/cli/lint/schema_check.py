@@ -10,7 +10,7 @@ from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located, value_at, written
-from rollout_lws.cli.lint.schemas import METADATA, spec_schema
+from rollout_lws.cli.lint.schemas import ANY, METADATA, spec_schema
 from rollout_lws.cli.lint.stateful_sets import violations
 from rollout_lws.objects.codec.durations import parse
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, STATEFUL_SETS
@@ -33,7 +33,7 @@ def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]
     """
     if made.body.get("spec") is None:
         return None, [made.found("LWS103", (), f"{made.what} has no spec: give it one")]
-    schema = spec_schema(made.resource.kind)
+    schema = ANY if made.custom else spec_schema(made.resource.kind)
     unknown: list[Path] = []
     spec = schema.prepared(made.body["spec"], "spec", lambda text: unknown.append(located(made.body, text)))
     # A null field of the metadata counts as unset.

@@ -62,6 +62,8 @@ METADATA = Node(
         }
     )
 )
+#: The spec of a kind of which nothing is known.
+ANY = Node(_open({}))
 _TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
 _REQUIREMENT = _open({"key": _TEXT, "operator": _TEXT, "values": _list(_TEXT)}, "key", "operator")
 _SELECTOR = _open({"matchLabels": _TEXTS, "matchExpressions": _list(_REQUIREMENT)})

@@ -11,6 +11,7 @@ from rollout_lws.analysis.kinds import Engine
 from rollout_lws.api import TrafficRouting
 from rollout_lws.api.words import DrainUntil
 from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.cli.plan.scripted import Scripted
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.forecast.gates import Demand
 from rollout_lws.forecast.model import Forecast, Given, Order, Row
@@ -136,6 +137,8 @@ class Plan:
     parts: tuple[Part, ...] = ()
     forecast: Forecast | None = None
     writes: tuple[Planned, ...] = ()
+    scripted: tuple[Scripted, ...] = ()
+    """What scripts write in objects of ``customNetworkRefs``."""
     refusals: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     sides: Sides | None = None

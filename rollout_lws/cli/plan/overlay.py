@@ -12,6 +12,7 @@ import msgspec
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
 from rollout_lws.cli.plan.merging import merged
+from rollout_lws.cli.rollouts import style
 from rollout_lws.objects.released import RELEASED
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
@@ -27,7 +28,7 @@ from rollout_lws.sandbox.admission import defaults
 from rollout_lws.sandbox.schemas.schema import Schema
 from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
-from rollout_lws.traffic.registry import ROUTING_KINDS
+from rollout_lws.traffic.registry import ROUTING_KINDS, named_in
 from rollout_lws.workload.applied import LAST_APPLIED
 
 #: Kinds whose manifests matter; others are ignored.
@@ -47,6 +48,20 @@ def resource_of(manifest: Object, keys: Keys) -> Resource | None:
     return next((each for each in known if (each.api_version, each.kind) == _named(manifest)), None)
 
 
+def _custom_kinds(found: Snapshot, manifests: Iterable[Object]) -> Mapping[tuple[str, str], Resource]:
+    """The kinds of objects that scripts change, as far as the cluster serves them, by apiVersion and kind."""
+    releasing = rollouts(found.keys.group)
+    every = (*found.plain(releasing), *(each for each in manifests if _named(each) == _name_of(releasing)))
+    routings = (routing for each in every for routing in (style(each).get("trafficRoutings") or ())[:1])
+    kinds = {ref.custom_kind for each in routings for ref in named_in(each).custom}
+    known = {kind: found.custom_kind(*kind) for kind in kinds}
+    return {kind: resource for kind, resource in known.items() if resource is not None}
+
+
+def _name_of(resource: Resource) -> tuple[str, str]:
+    return resource.api_version, resource.kind
+
+
 def _named(manifest: Object) -> tuple[str, str]:
     return manifest["apiVersion"], manifest["kind"]
 
@@ -56,10 +71,12 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
     there as the autoscaler that KEDA creates from it.
     """
     objects = {resource: list(known) for resource, known in found.objects.items()}
-    for manifest in manifests:
+    given = tuple(manifests)
+    custom = _custom_kinds(found, given)
+    for manifest in given:
         is_scaled = _named(manifest) == (SCALED_OBJECTS.api_version, SCALED_OBJECTS.kind)
         each = autoscaler(manifest) if is_scaled else manifest
-        resource = resource_of(each, found.keys)
+        resource = resource_of(each, found.keys) or custom.get(_named(each))
         if resource is None or (each["metadata"].get("namespace") or namespace) != namespace:
             continue
         kept = objects.setdefault(resource, [])

@@ -15,6 +15,7 @@ from rollout_lws.cli.changes import changed
 from rollout_lws.cli.plan import companions, pair, swap
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, Beside, Part, Plan, most, summed, times
+from rollout_lws.cli.plan.scripted import written
 from rollout_lws.cli.plan.startups import load_times
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.forecast.forecast import forecast
@@ -148,6 +149,7 @@ def make(
         parts=_parts(d, found, old, beside) if found else (),
         forecast=found,
         writes=planned(d, found) if found else (),
+        scripted=written(d) if found and not refusals else (),
         refusals=refusals,
         sides=pair.sides(d, after, beside) if paired else swap.sides(d) if swaps else None,
         begins=companions.beginning(d, releases=is_new) if not refusals else None,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
+
+from msgspec import UNSET
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import gates, show_companions, show_sides
@@ -25,11 +28,26 @@ def lines(plan: Plan, width: int = 0) -> list[str]:
         told += ["", "Gates need", *_sentences(_gates(plan), width)]
     if plan.writes and not plan.refusals:
         told += ["", "Will be written", *table(("  " + _what(each), _verbs(each), each.why) for each in plan.writes)]
+    if plan.scripted:
+        told += ["", "By scripts", *table(_scripted(plan))]
     if plan.refusals:
         told += ["", "Will not be possible", *_sentences(plan.refusals, width)]
     if plan.cautions:
         told += ["", "Mind that", *_sentences(plan.cautions, width)]
     return told
+
+
+def _scripted(plan: Plan) -> Iterator[tuple[str, ...]]:
+    """Table columns: the object, the share of requests, and each value that is written, by its path."""
+    for each in plan.scripted:
+        head = f"  {each.ref}", each.share
+        for path, value in each.values:
+            yield (
+                *head,
+                path,
+                "taken out" if value is UNSET else json.dumps(value, ensure_ascii=False, sort_keys=True),
+            )
+            head = "", ""
 
 
 def _gates(plan: Plan) -> Iterator[str]:

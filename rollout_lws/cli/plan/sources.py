@@ -14,7 +14,7 @@ from rollout_lws.api.resources import VERSION, Keys, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.lint.manifests import NAMED_ONLY, workloads_of
-from rollout_lws.cli.plan import immutable
+from rollout_lws.cli.plan import immutable, scripted
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.overlay import overlaid, states_partition
 from rollout_lws.cli.plan.planning import make
@@ -23,7 +23,7 @@ from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, style
 from rollout_lws.errors import NoCluster, Unreachable, UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.released import RELEASED
-from rollout_lws.objects.resources import DEFAULT_API_GROUP, RESOURCE_QUOTAS, SERVICES, Resource
+from rollout_lws.objects.resources import CONFIG_MAPS, DEFAULT_API_GROUP, RESOURCE_QUOTAS, SERVICES, Resource
 from rollout_lws.observe.assume import routed, running
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Snapshot
@@ -31,13 +31,16 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import wrong_kind
 from rollout_lws.targets.table import released_type
+from rollout_lws.traffic.custom.scripts import scripts_in
+from rollout_lws.traffic.names import ManagedRef
+from rollout_lws.traffic.registry import named_in
 from rollout_lws.workload.canary import name_of_canary
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
     """``found`` is the cluster's snapshot, empty when not ``asked``; ``given`` are manifests, ``told`` warnings about
-    these inputs.
+    these inputs. ``no_scripts`` is why the controller's scripts are not known, "" where nothing kept them from that.
     """
 
     found: Snapshot
@@ -45,6 +48,7 @@ class Sources:
     namespace: str
     asked: bool
     told: tuple[str, ...] = ()
+    no_scripts: str = ""
 
 
 def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: bool) -> Sources:
@@ -56,7 +60,8 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
     namespace = _one_namespace(given, name, target.namespace)
     keys = Keys(target.api_group or _group(given) or DEFAULT_API_GROUP)
     if offline:
-        return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False)
+        known = scripts_in(given)
+        return Sources(Snapshot(keys, {}, known_scripts=known), given, namespace or "default", asked=False)
     try:
         transport = click.get_current_context().with_resource(
             Transport.to(replace(target, namespace=namespace) if namespace else target)
@@ -69,11 +74,14 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
         workloads = [workload for _, workload in named]
         # One that a release has made may serve.
         found = look(transport, keys, (*workloads, *map(name_of_canary, workloads)))
+        released = [each for each in found.plain(rollouts(keys.group)) if {*workloads_of(each)} & {*named}]
+        refs = (ref for each in (*given, *released) if _is_rollout(each) for ref in _custom(each))
+        found, unread = scripted.looked_up(transport, found, refs, given)
     except (NoCluster, Unreachable) as error:
         if given:
             raise type(error)(f"{error}; with --offline files are planned by themselves") from error
         raise
-    return Sources(found, given, transport.namespace, asked=True, told=tuple(_unknown(found)))
+    return Sources(found, given, transport.namespace, asked=True, told=tuple(_unknown(found)), no_scripts=unread)
 
 
 def _unknown(found: Snapshot) -> Iterator[str]:
@@ -144,6 +152,11 @@ def _plan(
         return seen, made_up
 
     after, made_up = assumed(after)
+    refs = tuple(_custom(rollout))
+    texts, why = scripted.run(Draft.of(_seen(after, name, now)), after.known_scripts, made_up)
+    after = replace(after, known_scripts=texts)
+    if refs:
+        told += scripted.not_shown(texts, sources.no_scripts or why, refs, made_up)
     if made_up:
         told.append(f"not in the files, and assumed to be there and fit: {', '.join(made_up)}")
     known = [each for each in workloads if sources.found.find(resource, each) is not None]
@@ -170,6 +183,12 @@ def _plan(
     frozen = immutable.refusals(sources.found, sources.given, sources.namespace, workloads)
     plan = replace(plan, refusals=(*frozen, *plan.refusals))
     return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))
+
+
+def _custom(rollout: Object) -> tuple[ManagedRef, ...]:
+    """The objects that scripts are to change."""
+    routings = style(rollout).get("trafficRoutings") or [{}]
+    return named_in(routings[0]).custom
 
 
 def _new(sources: Sources, resource: Resource, workload: Object) -> bool:
@@ -224,7 +243,11 @@ def _one_namespace(given: tuple[Object, ...], name: str, asked: str | None) -> s
     if len(named) > 1:
         of = " and ".join(f"{said[each]} of {each}" for each in named)
         raise UsageError(f"one namespace is planned at a time, and {of}: give -n {named[0]}")
-    others = (each["metadata"].get("namespace") for each in given if _kind(each) not in NAMED_ONLY)
+    others = (
+        each["metadata"].get("namespace")
+        for each in given
+        if _kind(each) not in NAMED_ONLY and each["kind"] != CONFIG_MAPS.kind
+    )
     return next(iter(named), None) or next(filter(None, others), None)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from rollout_lws.cli.plan import gates, show_companions
 from rollout_lws.cli.plan.model import Amounts, Part, Plan, Sides, name_of
+from rollout_lws.cli.plan.scripted import Scripted
 from rollout_lws.cli.plan.written import Planned
 
 
@@ -47,6 +50,7 @@ def value(plan: Plan) -> dict[str, Any]:
         },
         "steps": [_part(plan, part) for part in plan.parts],
         "writes": [_written(each) for each in plan.writes],
+        "scripts": [_scripted(each) for each in plan.scripted],
         "refusals": list(plan.refusals),
         "cautions": list(plan.cautions),
     }
@@ -101,6 +105,12 @@ def _written(each: Planned) -> Mapping[str, Any]:
     named = {"name": each.name} if each.name else {}
     kind = {"apiVersion": each.resource.api_version, "kind": each.resource.kind}
     return {**kind, **named, "verbs": list(each.verbs), "why": each.why}
+
+
+def _scripted(each: Scripted) -> Mapping[str, Any]:
+    values = [{"path": path} | ({} if value is UNSET else {"value": value}) for path, value in each.values]
+    ref = {"apiVersion": each.ref.api_version, "kind": each.ref.kind, "name": each.ref.name}
+    return {**ref, "share": each.share, "writes": values}
 
 
 def _rounded(load: float | None) -> float | None:

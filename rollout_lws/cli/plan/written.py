@@ -19,9 +19,9 @@ from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.targets.target import takers
+from rollout_lws.traffic.custom.kinds import by_name
 from rollout_lws.traffic.registry import DESTINATION_RULE, resources_of, spec_of
 from rollout_lws.traffic.router import written_name
-from rollout_lws.traffic.routers.custom import resource_named
 from rollout_lws.traffic.routers.of_rollout import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import canary_name
@@ -124,7 +124,7 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
                 what = "the same for the new version's Service" if spec == DESTINATION_RULE else weights
                 yield Planned(resource, written_name(spec, name), verbs, f"{what}; {end}")
         for ref in names.custom:
-            yield Planned(resource_named(ref), ref.name, _PATCH, "what a script of the controller says; restored")
+            yield Planned(by_name(*ref.custom_kind), ref.name, _PATCH, "what a script of the controller says; restored")
     for pool in filter(None, (names.stable_pool, names.canary_pool)):
         yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; restored")
 

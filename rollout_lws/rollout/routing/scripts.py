@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rollout_lws.api import Phase
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.draft import Draft
@@ -9,6 +11,7 @@ from rollout_lws.rollout.routing.selector_pinning import watched
 from rollout_lws.rollout.routing.weights import share_of_step
 from rollout_lws.traffic.custom.scripts import Evaluation
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers.custom import evaluations
 from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import Split, listed
@@ -36,9 +39,14 @@ def planned(d: Draft) -> tuple[Evaluation, ...]:
     if d.o.rollout.spec.strategy.style is None or not (d.pending or d.status.phase == Phase.PROGRESSING):
         return ()
     first = d.sub.current_step_index if d.status.phase == Phase.PROGRESSING and d.status.sub is not None else 1
+    return of_steps(d, routers(facts), first)
+
+
+def of_steps(d: Draft, every: Sequence[Router], first: int = 1) -> tuple[Evaluation, ...]:
+    """What has to be evaluated for these routers, from step ``first`` of the plan (1-based) to its end."""
     steps = range(max(1, first), len(d.strategy.steps) + 1)
     splits = dict.fromkeys((listed(d.now), *(share_of_step(d, index) for index in steps), Split(100)))
-    return tuple(dict.fromkeys(each for split in splits for each in evaluations(routers(facts), split)))
+    return tuple(dict.fromkeys(each for split in splits for each in evaluations(every, split)))
 
 
 def awaited(facts: RoutingFacts, needed: tuple[Evaluation, ...]) -> str:

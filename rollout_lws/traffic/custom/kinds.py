@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from rollout_lws.objects.resources import Resource
 from rollout_lws.traffic.names import ManagedRef
+from rollout_lws.traffic.registry import ROUTING_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +39,37 @@ class CustomKinds:
 
 
 NO_CUSTOM_KINDS = CustomKinds()
+
+
+class ServedKind(msgspec.Struct):
+    """One entry of the API server's discovery; ``name`` is the plural, with a slash for a subresource."""
+
+    name: str
+    kind: str
+    namespaced: bool = False
+
+
+class ServedKinds(msgspec.Struct):
+    """The API server's discovery of one group and version."""
+
+    resources: list[ServedKind] = []
+
+
+def served_as(found: ServedKinds, api_version: str, kind: str) -> tuple[Resource | None, str | None]:
+    """The kind as discovery of its group and version has it, None where it does not; and why it cannot be used."""
+    each = next((one for one in found.resources if one.kind == kind and "/" not in one.name), None)
+    if each is None:
+        return None, None
+    if not each.namespaced:
+        return None, f"objects of {api_version} {kind} are in no namespace: name one of the Rollout's own namespace"
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, kind, each.name), None
+
+
+def by_name(api_version: str, kind: str) -> Resource:
+    """The kind by what a Rollout says of it. The plural of one that is not known ahead is the cluster's to say: it has
+    its singular, which kubectl takes as well.
+    """
+    known = (each for each in ROUTING_KINDS if (each.api_version, each.kind) == (api_version, kind))
+    group, _, version = api_version.rpartition("/")
+    return next(known, None) or Resource(group, version, kind, kind.lower())

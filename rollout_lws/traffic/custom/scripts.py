@@ -8,11 +8,12 @@ and a script finds its input in the global ``obj``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from rollout_lws.objects.resources import CONFIG_MAPS
 from rollout_lws.traffic.names import ManagedRef
 
 #: Largest input: the object without its status, in bytes of JSON.
@@ -71,8 +72,29 @@ class Scripts:
 #: The flag of the controller that names the ConfigMap.
 FLAG = "--custom-network-scripts"
 NO_SCRIPTS = Scripts()
+UNKNOWN_SCRIPTS = Scripts(source=None)
+
+
+#: The keys of scripts in the ConfigMap begin with it.
+KEY_PREFIX = "lua.traffic.routing."
 
 
 def key_of(ref: ManagedRef) -> str:
     """The key of the script for objects of this kind. An API version without a group counts as one, as in Kruise."""
-    return f"lua.traffic.routing.{ref.kind}.{ref.api_version.partition('/')[0]}"
+    return f"{KEY_PREFIX}{ref.kind}.{ref.api_version.partition('/')[0]}"
+
+
+def scripts_in(manifests: Iterable[Mapping[str, Any]]) -> Scripts:
+    """The scripts of the ConfigMap among these manifests that has some; unknown where none has, or several do."""
+    found: list[Scripts] = []
+    for each in manifests:
+        data, meta = each.get("data"), each.get("metadata")
+        if (each.get("apiVersion"), each.get("kind")) != (CONFIG_MAPS.api_version, CONFIG_MAPS.kind):
+            continue
+        if not isinstance(data, Mapping) or not isinstance(meta, Mapping):
+            continue
+        texts = {str(key): str(text) for key, text in data.items()}
+        if any(key.startswith(KEY_PREFIX) for key in texts):
+            place = (meta.get("namespace"), meta.get("name"))
+            found.append(Scripts("/".join(str(part) for part in place if part), texts))
+    return found[0] if len(found) == 1 else UNKNOWN_SCRIPTS

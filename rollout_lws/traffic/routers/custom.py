@@ -13,7 +13,8 @@ from rollout_lws.objects.resources import ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.custom import marked_object
-from rollout_lws.traffic.custom.changes import Data, mentions
+from rollout_lws.traffic.custom.changes import Change, Data, changes, mentions
+from rollout_lws.traffic.custom.kinds import by_name
 from rollout_lws.traffic.custom.marked_object import CustomMark
 from rollout_lws.traffic.custom.scripts import FLAG, MOST_INPUT, Evaluation, Failure, Output, key_of
 from rollout_lws.traffic.facts import RoutingFacts
@@ -48,8 +49,7 @@ class CustomRouter:
 
     @property
     def resource(self) -> Resource:
-        """Until the cluster was asked for the kind, with its singular, which kubectl takes as well."""
-        return self._resource or resource_named(self.named)
+        return self._resource or by_name(*self.named.custom_kind)
 
     @property
     def _live(self) -> Object | None:
@@ -136,6 +136,12 @@ class CustomRouter:
         ways = (_LISTED, split) if self.state.unlisted and split.names_new else (split,)
         return tuple(found for each in ways if (found := self.evaluation(each)) is not None)
 
+    def changes(self, split: Split) -> tuple[Change, ...] | None:
+        """What the script changes in the user's own object for this split; None where that is not known."""
+        asked = self.evaluation(split)
+        after = self._result(asked) if asked is not None else None
+        return changes(self._own, after) if isinstance(after, dict) else None
+
     def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         live, mark, resource = self._live, self._mark, self._resource
         if live is None or resource is None or self._lost_mark or self.is_written(split):
@@ -220,12 +226,6 @@ class CustomRouter:
             case Output(body):
                 found = marked_object.returned(self._own, body)
                 return found if isinstance(found, dict) else f"{where}: {found}"
-
-
-def resource_named(ref: ManagedRef) -> Resource:
-    """The kind of an object by what a Rollout says of it; the plural is not known."""
-    group, _, version = ref.api_version.rpartition("/")
-    return Resource(group, version, ref.kind, ref.kind.lower())
 
 
 def evaluations(every: Iterable[Router], split: Split) -> tuple[Evaluation, ...]:

@@ -9,13 +9,14 @@ from datetime import timedelta
 
 from rollout_lws.api import WriteConflict
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.checks import pair
+from rollout_lws.cli.doctor.checks import pair, scripted
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef
 from rollout_lws.rollout.autoscaling import hpa_bounds, replicas
 from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools
+from rollout_lws.traffic.custom_router import CustomRouter
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.registry import spec_of
@@ -35,7 +36,7 @@ def links(case: Case) -> Iterator[Link]:
     if asked is None or facts is None or case.facts.observation.stable is None:
         return
     every = [(router, *_shown(case, router)) for router in routers(facts)]
-    unread = [case.unread(Name.ROUTE, about, router.resource) for router, about, _ in every]
+    unread = [_unread(case, router, about) for router, about, _ in every]
     found = None if any(unread) or not every else case.complained(Name.ROUTE, *every[0][1:])
     if found is not None:
         said = (_gateways_say(router) for router, _, _ in every) if found.state is State.BROKEN else ()
@@ -45,6 +46,11 @@ def links(case: Case) -> Iterator[Link]:
         return
     for (router, about, steps), unknown in zip(every, unread, strict=True):
         yield unknown or _route(case, facts, router, about, steps)
+
+
+def _unread(case: Case, router: Router, about: str) -> Link | None:
+    found = scripted.unknown(case, router, about) if isinstance(router, CustomRouter) else None
+    return found or case.unread(Name.ROUTE, about, router.resource)
 
 
 def _shown(case: Case, router: Router) -> tuple[str, tuple[str, ...]]:
@@ -57,7 +63,9 @@ def _shown(case: Case, router: Router) -> tuple[str, tuple[str, ...]]:
 def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: tuple[str, ...]) -> Link:
     state = router.state
     late = _late(case, router)
-    broken = _broken(case, facts, router) or ("" if late else state.unaccepted)
+    unusable = router.check() if isinstance(router, CustomRouter) else None
+    broken = (unusable.message if unusable is not None else "") or _broken(case, facts, router)
+    broken = broken or ("" if late else state.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, "the release goes on when it is fixed", steps)
     misled = _misled(case, facts, router, about, steps)
@@ -76,6 +84,8 @@ def _route(case: Case, facts: RoutingFacts, router: Router, about: str, steps: t
         waits = case.facts.is_fresh(state.objects[0].live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, by_itself, steps)
+    if isinstance(router, CustomRouter):
+        return scripted.link(case, about, steps)
     if case.d.paired and not case.is_on:
         whose = "" if case.facts.observation.undecided else f", with all requests to {case.workload_name}"
         return ok(Name.ROUTE, about, f"accepted{whose}")

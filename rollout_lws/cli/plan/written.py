@@ -119,7 +119,9 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
         for resource, name in resources_of(names):
             spec = spec_of(resource.kind)
             if spec is not None:
-                verbs = _PATCH if not spec.copies else _MADE if len(splits) > 1 else ("create", "delete")
+                # What a copied DestinationRule says is the same for all shares.
+                same = len(splits) == 1 or spec == DESTINATION_RULE
+                verbs = _PATCH if not spec.copies else ("create", "delete") if same else _MADE
                 end = "gone at the end" if spec.copies else "restored"
                 what = "the same for the new version's Service" if spec == DESTINATION_RULE else weights
                 yield Planned(resource, written_name(spec, name), verbs, f"{what}; {end}")

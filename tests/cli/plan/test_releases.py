@@ -15,7 +15,7 @@ import pytest
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.planning import make
-from rollout_lws.objects.resources import LWS_NAME, PODS, SERVICES, Resource
+from rollout_lws.objects.resources import DESTINATION_RULES, LWS_NAME, PODS, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
@@ -28,6 +28,8 @@ from tests.scenarios.routed import (
     BY_INGRESS,
     BY_POOLS,
     BY_ROUTE,
+    BY_SCRIPT,
+    BY_SUBSET,
     SERVICE,
     Provider,
     create_provider,
@@ -108,6 +110,7 @@ CASES = [
     Case("BlueGreen", (("50%", "0%"), ("100%", "100%")), scaled=True),
     Case("BlueGreen", ((1, "20%"),), replicas=3, by=BY_INGRESS),
     Case("BlueGreen", ((2, None),), by=None),
+    Case("ExtraWorkload", ((1, "20%"), (2, "50%")), by=BY_SCRIPT),
 ]
 #: Of StatefulSets, which have no surge groups.
 STATEFUL = [
@@ -250,6 +253,23 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])
         said = {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
         assert done == said
+
+
+async def test_a_copy_that_is_the_same_for_all_shares_is_not_said_to_be_changed() -> None:
+    """A DestinationRule's, of which a release writes what the user's says; only an edit of that one changes it."""
+    async with planned(Case("ExtraWorkload", ((1, "20%"), (2, "50%")), by=BY_SUBSET)) as (world, plan):
+        assert plan.forecast is not None
+        begun = len(world.writes)
+        world.set_image("v2")
+        for _ in plan.forecast.approvals:
+            await world.until(lambda: world.state == "AwaitingApproval", "an approval", 3600)
+            world.approve()
+            await world.sleep(SETTLES)
+        await world.until_state("Healthy", 3600)
+        await world.rest()
+        said = {(each.name, verb) for each in plan.writes if each.resource == DESTINATION_RULES for verb in each.verbs}
+        done = {(name, verb) for kind, name, verb in written(world.writes[begun:]) if kind == DESTINATION_RULES}
+        assert said == done == {("llama-canary", "create"), ("llama-canary", "delete")}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from rollout_lws.cli.manifests import read_manifests
 
 Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "examples"
-NAMES = tuple(sorted(each.parent.name for each in FOLDER.glob("*/lws.yaml")))
+#: Shares requests by a script, for which test worlds and the demo have neither a kind nor a data plane.
+BY_SCRIPT = "contour"
+NAMES = tuple(sorted(each.parent.name for each in FOLDER.glob("*/lws.yaml") if each.parent.name != BY_SCRIPT))
 #: Those in which the release says which share of the requests each version gets.
 ROUTED = ("blue-green", "gateway", "grpc", "in-place", "inference-pool", "ingress", "istio", "surge")
 

@@ -17,7 +17,7 @@ from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, DEFAULT_SCRIPTS
 from rollout_lws.cli.install.ownership import flags
 from rollout_lws.cli.install.rbac import CONTROLLER, Rule, custom_network_rules, script_rules
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import CONFIG_MAPS, DEPLOYMENTS, Resource
+from rollout_lws.objects.resources import CONFIG_MAPS, DEPLOYMENTS, Resource, version_path
 from rollout_lws.traffic.custom.kinds import ServedKinds, served_as
 from rollout_lws.traffic.custom.scripts import FLAG, UNKNOWN_SCRIPTS, Scripts
 
@@ -44,7 +44,7 @@ def kind_of(transport: Transport, api_version: str, kind: str) -> tuple[Resource
         return None, wrong
     group, _, version = api_version.rpartition("/")
     try:
-        found = transport.find(f"/apis/{group}/{version}" if group else f"/api/{version}")
+        found = transport.find(version_path(group, version))
     except ApiError as error:
         return None, f"which resource {api_version} {kind} is may not be asked: {error.message}"
     return served_as(msgspec.convert(found or {}, ServedKinds), api_version, kind)

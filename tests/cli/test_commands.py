@@ -244,7 +244,8 @@ def test_get_loads_neither_the_controller_nor_its_libraries(modules: str, also: 
 
 def test_every_command_that_a_text_names_is_there() -> None:
     root = Path(__file__).parents[2]
-    texts = [*root.glob("rollout_lws/**/*.py"), *root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("examples/*/*")]
+    patterns = ("rollout_lws/**/*.py", "*.md", "docs/*.md", "examples/**/*")
+    texts = [each for pattern in patterns for each in root.glob(pattern) if each.is_file()]
     named = {
         name for text in texts for name in re.findall(r"(?:`|kubectl )rollout-lws ([a-z][a-z-]*)", text.read_text())
     }

@@ -20,9 +20,9 @@ from rollout_lws.rollout.routing.weights import share_of_step, told
 from rollout_lws.scripting.runner import Runner
 from rollout_lws.traffic.custom.kinds import CustomKinds
 from rollout_lws.traffic.custom.scripts import UNKNOWN_SCRIPTS, Scripts, scripts_in
-from rollout_lws.traffic.custom_router import CustomRouter
 from rollout_lws.traffic.names import ManagedRef
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers.custom import CustomRouter
+from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.split import Split
 
 

@@ -16,12 +16,12 @@ from rollout_lws.rollout.autoscaling import hpa_bounds, replicas
 from rollout_lws.rollout.routing.weights import settings, wanted_split
 from rollout_lws.rollout.write_conflicts import COOL_DOWN_SECONDS
 from rollout_lws.traffic import pools
-from rollout_lws.traffic.custom_router import CustomRouter
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.registry import spec_of
 from rollout_lws.traffic.route import weighted
 from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers.custom import CustomRouter
 from rollout_lws.traffic.routers.of_rollout import routers
 from rollout_lws.traffic.routers.weighted import RuleRouter
 from rollout_lws.traffic.split import Object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.traffic.custom_router import CustomRouter
+from rollout_lws.traffic.routers.custom import CustomRouter
 
 
 def unknown(case: Case, router: CustomRouter, about: str) -> Link | None:

@@ -75,6 +75,7 @@ from rollout_lws.api.rollout_status import (
     StepRecord,
     SubStatus,
     Summary,
+    TimelineEntry,
     TrafficRecord,
     TrafficWeight,
     UnadmittedGroup,

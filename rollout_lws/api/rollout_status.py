@@ -559,6 +559,25 @@ class LastAction(RequestedAction):
     """When it was done or refused."""
 
 
+class TimelineEntry(Model):
+    """What a release did from a moment on, until the next entry."""
+
+    at: Time
+    """Since when."""
+    step: Tally | None = None
+    """The step; absent once the steps are over."""
+    state: str
+    """State of the step, as in currentStepState; then the task, as in finalising.task; at last Completed."""
+    desired: Percent | None = None
+    """Percent of requests that was asked for, as in traffic.desired; absent where no traffic is shared."""
+    applied: Percent | None = None
+    """Percent that routers had accepted, as in traffic.applied."""
+    new: Tally | None = None
+    """Groups of the new version that were ready; absent at the end."""
+    stable: Tally | None = None
+    """Groups of the stable version that were ready."""
+
+
 class RolloutStatus(Model):
     """The truth about a release, for people, pipelines and GitOps."""
 
@@ -662,6 +681,8 @@ class RolloutStatus(Model):
     """Groups of both versions, as numbers."""
     summary: Summary | None = None
     """What kubectl get shows."""
+    timeline: Annotated[tuple[TimelineEntry, ...], Field(max_length=64)] = ()
+    """What the release has done since when, newest last; the last release's until another one begins."""
     not_ready_groups: tuple[NotReadyGroup, ...] = ()
     """At most 10 groups that are not ready, worst first."""
     requested_action: RequestedAction | None = None

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin
 
+from rollout_lws.api import TimelineEntry
 from rollout_lws.api.base import Model
 from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT
 from rollout_lws.workload.trouble import shortened
@@ -69,6 +70,9 @@ def _may_hold(annotation: Any, kinds: tuple[type, ...]) -> bool:
     origin = get_origin(annotation)
     if origin is not None:
         return origin in kinds or any(_may_hold(each, kinds) for each in get_args(annotation))
+    if annotation is TimelineEntry:
+        # It is put in order whenever it is written, and no decision waits for a moment of it.
+        return False
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return bool(_fields(annotation, kinds))
     return isinstance(annotation, type) and issubclass(annotation, kinds)

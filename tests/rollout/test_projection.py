@@ -15,6 +15,7 @@ from rollout_lws.api import (
     RolloutStatus,
     StepRecord,
     Summary,
+    TimelineEntry,
     VerdictRecord,
 )
 from rollout_lws.rollout.status.throttle import projection
@@ -42,6 +43,7 @@ def status(**members: Any) -> RolloutStatus:
         ({"conditions": (WAITING,)}, {"conditions": (WAITING.model_copy(update={"message": "2 of 2 ready"}),)}),
         ({"conditions": (STALLED,)}, {"conditions": (STALLED.model_copy(update={"last_update_time": NOW}),)}),
         ({}, {"longest_startup_seconds": 7}),
+        ({}, {"timeline": (TimelineEntry(at=NOW, step=1, state="StepUpgrade"),)}),
         ({}, {"canary_status": CanaryStatus(replicas=3, canary_replicas=1, ready_replicas=2)}),
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", accelerators="8")}),
         ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"group": "1", "uid": "u2"}))}),
@@ -54,7 +56,18 @@ def status(**members: Any) -> RolloutStatus:
             },
         ),
     ],
-    ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios", "first leader", "one more"],
+    ids=[
+        "message",
+        "loading group",
+        "progress",
+        "time",
+        "load time",
+        "past",
+        "counts",
+        "ratios",
+        "first leader",
+        "one more",
+    ],
 )
 def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert projection(status(**before)) == projection(status(**after))

@@ -22,7 +22,7 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.routing import draining, orphaned_annotations, scripts, selector_pinning, sides
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of
-from rollout_lws.rollout.status import batch_release, counts, throttle
+from rollout_lws.rollout.status import batch_release, counts, throttle, timeline
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import is_held
@@ -134,6 +134,8 @@ def _changed(d: Draft) -> tuple[RolloutStatus | None, datetime | None]:
 
 def _written(d: Draft, after: RolloutStatus) -> Patch:
     before, meta = d.o.rollout.status or RolloutStatus(), d.o.rollout.metadata
+    # Added to what is written anyway: so it never is a reason to write, and tells what was told.
+    after = with_fields(after, timeline=timeline.continued(before, after, d.now))
     seen = before.to_json_dict()
     changes = merge_patch(seen, after.to_json_dict())
     resource = rollouts(d.keys.group)

@@ -58,6 +58,7 @@ def projection(status: RolloutStatus) -> dict[str, Any]:
             "groups",
             "companions",
             "summary",
+            "timeline",
             "not_ready_groups",
             "restarts",
             "longest_startup_seconds",

@@ -48,7 +48,7 @@ from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.user import User
 from tests.scenarios.waits import Waits
-from tests.scenarios.words import says_what_ends_it, says_why
+from tests.scenarios.words import says_since_when, says_what_ends_it, says_why
 
 #: Stories take their world and its names from here.
 __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
@@ -315,6 +315,8 @@ class World(User, Waits):
         """What the server does with a write of the controller, its answer lost or not: it knows who has written."""
         # Who wrote matters only where others write as well, and is costly to keep.
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
+        if self.judges_words and write.resource == ROLLOUTS and isinstance(write, Patch) and write.subresource:
+            says_since_when(self.server.get(ROLLOUTS, write.namespace, write.name))
 
     def _told(self) -> list[ReleaseEvent]:
         return self.events

@@ -68,11 +68,16 @@ def age(created: str | datetime | None, now: datetime) -> str:
     """Age at ``now``; "" without a time, and a text that is not a time is returned unchanged."""
     if not created:
         return ""
+    since = instant(created) if isinstance(created, str) else created
+    return short((now - since).total_seconds()) if since is not None else str(created)
+
+
+def instant(text: str) -> datetime | None:
+    """The time that a text of an object names; None if it names none."""
     try:
-        moment = datetime.fromisoformat(created) if isinstance(created, str) else created
+        return datetime.fromisoformat(text)
     except ValueError:
-        return str(created)
-    return short((now - moment).total_seconds())
+        return None
 
 
 def line(value: Any) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from rollout_lws.cli.changes import changed
+from rollout_lws.cli.durations import short
 from rollout_lws.cli.get import gates
 from rollout_lws.cli.get.author import author
 from rollout_lws.cli.get.plan import PlannedStep, peak
@@ -23,7 +25,7 @@ from rollout_lws.cli.sides import (
     serves_alone,
     sides_of,
 )
-from rollout_lws.cli.view import age, plain
+from rollout_lws.cli.view import age, instant, plain
 from rollout_lws.objects.scaling import weight_text
 from rollout_lws.targets.version import Version
 from rollout_lws.workload.accelerators import held
@@ -214,7 +216,22 @@ def _accelerators_of_both(active: Facts | None, inactive: Facts | None) -> int:
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:
-    """Each step with its size; ">" marks the current one and "v" the completed ones."""
+    """Each step with its size; ">" marks the current one and "v" the completed ones, with how long they took."""
     current = int((rollout.get("status") or {}).get("currentStepIndex") or 0) if releasing(rollout) else 0
-    marks = ("v" if step.index < current else ">" if step.index == current else " " for step in steps)
-    return "  ".join(f"{mark} {step}" for mark, step in zip(marks, steps, strict=True))
+    took = _took(rollout)
+    told = []
+    for step in steps:
+        mark = "v" if step.index < current else ">" if step.index == current else " "
+        known = step.index < current and step.index in took
+        told.append(f"{mark} {step}" + (f" took {short(took[step.index])}" if known else ""))
+    return "  ".join(told)
+
+
+def _took(rollout: Object) -> dict[int, float]:
+    """Seconds that the release has been in each step, by the timeline of the status."""
+    took: dict[int, float] = {}
+    for entry, following in pairwise((rollout.get("status") or {}).get("timeline") or ()):
+        step, began, ended = entry.get("step"), instant(entry["at"]), instant(following["at"])
+        if step and began is not None and ended is not None:
+            took[step] = took.get(step, 0.0) + (ended - began).total_seconds()
+    return took

@@ -108,6 +108,26 @@ Next     rollout-lws promote llama --step 2 --release-id 7f3c   # approves step 
 
 
 @pytest.mark.parametrize(
+    ("timeline", "told"),
+    [
+        ([("11:00:00", 1), ("11:02:00", 1), ("11:40:03", 2)], "v 1  1 group 0% took 40m3s  > 2  1 group 20%    3"),
+        # Gone back to by a jump: what it took in all.
+        (
+            [("11:00:00", 1), ("11:01:00", 2), ("11:02:00", 1), ("11:03:30", 2)],
+            "v 1  1 group 0% took 2m30s  > 2  1 group 20%    3",
+        ),
+        ([("11:00:00", 2), ("11:01:00", 2)], "v 1  1 group 0%  > 2  1 group 20%    3"),
+        ([("noon", 1), ("11:01:00", 2)], "v 1  1 group 0%  > 2  1 group 20%    3"),
+    ],
+    ids=["one", "twice", "unknown", "unreadable"],
+)
+def test_steps_that_are_over_tell_how_long_they_took(timeline: list[tuple[str, int]], told: str) -> None:
+    entries = [{"at": f"2026-01-01T{at}Z", "step": step, "state": "StepUpgrade"} for at, step in timeline]
+    (line,) = [each for each in release(shown(**PAUSED | {"timeline": entries}), NOW) if each.startswith("Steps")]
+    assert line.startswith(f"Steps    {told}")
+
+
+@pytest.mark.parametrize(
     ("answers", "told"),
     [
         ("Stable", "AFFECTED: no group is whole, only ready leaders of the stable version answer; "),

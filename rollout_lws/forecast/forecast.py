@@ -18,7 +18,8 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.forecast import two_workloads
 from rollout_lws.forecast.gates import least_seconds
-from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.model import Forecast, Given, Groups, Point, Row
+from rollout_lws.forecast.points import Change, Sharing, course, loads, renews, turned
 
 
 def forecast(plan: StyleStrategy, given: Given) -> Forecast:
@@ -77,12 +78,31 @@ class _Moment:
 @dataclass(frozen=True, slots=True)
 class _BatchBack:
     """So many ``groups`` that are rolled back together, after the seconds ``waited`` for routers and for requests that
-    run on them; ``asked``: they get requests until they go.
+    run on them; ``asked``: they get requests until they go. ``weights`` are the new version's from when that wait
+    begins, and from when the groups go.
     """
 
     groups: int
     waited: float
     asked: bool
+    weights: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """Seconds of a promotion in which routers learn of changes and running requests drain: before the new version's
+    ``first`` share; until groups may be ``renewed``; until routers have ``heard`` of the first of these; and until the
+    groups beyond R have ``drained``.
+    """
+
+    first: float = 0
+    routed: float = 0
+    heard: float = 0
+    drained: float = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.first + self.routed + self.heard + self.drained
 
 
 def _alone(replicas: int) -> _Moment:
@@ -163,7 +183,9 @@ class _Course:
         loaded = self._loading(made, batch) + self._share_between(windows, rest.share)
         # Gates are measured while a step pauses.
         measured = least_seconds(self.plan, index, float(rest.share), self.given.rate)
-        seconds = loaded + self._first_share(rest.share, loaded) + max(0 if promotes else pause or 0, measured)
+        shared = loaded + self._first_share(rest.share, loaded)
+        waits = max(0.0 if promotes else float(pause or 0), measured)
+        seconds = shared + waits
         back = new if self.strategy.takes_places else 0
         row = Row(
             step=index,
@@ -183,8 +205,32 @@ class _Course:
             back_loads=back,
             back_seconds=self._back(back, rest.share),
             back_disrupted=self._back_disrupted(new, rest.share),
+            points=self._course_of_step(made, loading, rest, self.clock + shared),
+            waits=waits,
+            back=self._course_back(rest),
         )
         return row, replace(self, now=rest, clock=self.clock + seconds)
+
+    @property
+    def _begin(self) -> Point:
+        return Point(self.clock, Groups(self.now.stable), Groups(self.now.new), float(self.now.share))
+
+    @property
+    def _sharing(self) -> Sharing | None:
+        """How requests follow the ready groups where no weight says who gets them."""
+        return None if self.routing is not None else lambda stable, new: float(self._even(new, stable).share)
+
+    def _course_of_step(self, made: int, loading: list[_Moment], rest: _Moment, shared: float) -> tuple[Point, ...]:
+        """The course of a step that makes so many groups; its share holds from the second ``shared`` on."""
+        changes = [Change(shared, share=float(rest.share))]
+        if not self.strategy.takes_places:
+            return course(self._begin, [*loads(self.given, made, self.clock), *changes], self._sharing)
+        at = self.clock
+        for number, (batch, down) in enumerate(zip(_batches(made, self._batch_size), loading, strict=True)):
+            at += self._share_between(number + 1, rest.share) if number == 1 else 0
+            changes += [Change(at, share=float(down.share)), *renews(self.given, batch, at)]
+            at += self.given.loading(batch)
+        return course(self._begin, changes, self._sharing)
 
     def _share_between(self, batches: int, share: Fraction) -> float:
         """Seconds that the second batch of a step in place waits until the groups of the first receive requests."""
@@ -217,12 +263,38 @@ class _Course:
                 weight, quiet = wanted, quiet + waited if not wanted else 0
             emptied = carries and not self.given.unlisted
             batch = groups if emptied else batch
-            yield _BatchBack(batch, waited, asked=weight > 0 or self.given.unlisted)
-            groups -= batch
-            if weight:
-                # From when the batch goes down.
-                weight = self._while_going(weight, groups, stable)
+            groups, before = groups - batch, weight
+            # From when the batch goes down.
+            weight = self._while_going(weight, groups, stable) if weight else 0
+            yield _BatchBack(batch, waited, asked=before > 0 or self.given.unlisted, weights=(before, weight))
             quiet, stable = quiet + self.given.loading(batch) if not weight else 0, stable + batch
+
+    def _course_back(self, now: _Moment) -> tuple[Point, ...]:
+        """The course of a way back from what serves ``now``."""
+        begin = Point(0.0, Groups(now.stable), Groups(now.new), float(now.share))
+        if not self.strategy.takes_places:
+            shares = self.routing is not None and now.share > 0
+            changes = [
+                Change(0.0, new=Groups(ready=-now.new, draining=now.new), share=0.0),
+                Change(float(sum(self._patience)) if shares else 0.0, new=Groups(draining=-now.new)),
+            ]
+            return course(begin, changes)
+        at, changes = 0.0, [Change(0.0)]
+        for each in self._batches_back(now.new, now.share):
+            waiting, going = (weight / 100 for weight in each.weights)
+            changes += [Change(at, share=waiting), Change(at + each.waited, share=going)]
+            emptied = self.routing is not None and not each.asked
+            if emptied:
+                changes.append(Change(at, new=Groups(ready=-each.groups, draining=each.groups)))
+            at += each.waited
+            changes += turned(renews(self.given, each.groups, at, emptied=emptied))
+            at += self.given.loading(each.groups)
+        return course(begin, changes, self._sharing)
+
+    @property
+    def _patience(self) -> tuple[int, int]:
+        """Grace period for routers and drain time for requests."""
+        return (self.routing.grace_period_seconds, self.routing.drain_seconds) if self.routing is not None else (0, 0)
 
     def _while_going(self, weight: int, new: int, stable: int) -> int:
         """The new version's weight before its next groups are rolled back, and while they are, with so many ready ones
@@ -275,7 +347,7 @@ class _Course:
         staying = self.replicas - batch_size
         if self.strategy.takes_places:
             down = self._even(new, staying - new)
-        elif self.routing is None or self.strategy.surges:
+        elif self.routing is None or self.strategy.surges or not (takes_over or self.given.named):
             down = self._even(new, staying)
         else:
             weight = weight_of_step(self.plan, len(self.plan.steps), self.replicas)
@@ -283,6 +355,7 @@ class _Course:
             down = self._shared(new, staying, weight)
         renewing = self._loading(renewed, batch_size)
         end = _alone(self.replicas)
+        around = self._around(down.share, renewing, takes_over, waited)
         return Row(
             step=None,
             new=new,
@@ -296,32 +369,73 @@ class _Course:
             rounds=self._rounds(renewed, batch_size) + self.given.rounds(grown),
             loads=renewed + grown,
             disrupted=0 if emptied else renewed + self._ending(new),
-            seconds=waited + self._around(down.share, renewing, takes_over, waited) + renewing,
+            seconds=waited + around.seconds + renewing,
             approval=False,
             back_loads=self.replicas,
             back_seconds=self.given.loading(self.replicas) if emptied else self._loading_back(self.replicas),
             back_disrupted=0 if emptied else self.replicas + self._ending(new),
+            points=self._course_of_promotion(grown, _batches(renewed, batch_size), down, around, emptied=emptied),
         )
+
+    def _course_of_promotion(
+        self, grown: int, batches: list[int], down: _Moment, around: _Around, *, emptied: bool
+    ) -> tuple[Point, ...]:
+        """The course of a promotion that makes ``grown`` groups and renews others in batches, with so many seconds
+        ``around``, before and after them, for routers and requests.
+        """
+        extra, stable = self.strategy.extra(down.new), self.now.stable
+        shares = self.clock + self.given.loading(grown) + around.first
+        at = shares + around.routed
+        changes = [*loads(self.given, grown, self.clock)]
+        if emptied:
+            changes.append(Change(shares, old=Groups(ready=-stable, draining=stable)))
+        for batch in batches:
+            changes += renews(self.given, batch, at, emptied=emptied)
+            at += self.given.loading(batch)
+        at += around.heard
+        # Those beyond R have no requests any more, and go.
+        changes.append(Change(at, new=Groups(ready=-extra, draining=extra)))
+        changes.append(Change(at + around.drained, new=Groups(draining=-extra)))
+        weighed = self.routing is not None and not self.strategy.one_workload
+        follows = not weighed or not (self.given.named or down.share == 1)
+        switched = shares if weighed else self.clock
+        until = course(self._begin, (each for each in changes if each.at < switched), self._sharing)
+        begin = replace(until[-1], at=switched)
+        sharing = self._sharing_in_promotion(extra, None if follows else float(down.share))
+        return (*until, *course(begin, (each for each in changes if each.at >= switched), sharing))
+
+    def _sharing_in_promotion(self, extra: int, weight: float | None) -> Sharing:
+        """How requests follow the ready groups while those of [0, R) are renewed, with ``extra`` groups beyond R that
+        have so much ``weight``, None: as much as all others.
+        """
+        counts = weight is None and (self.given.reached or self.routing is not None)
+
+        def sharing(stable: int, new: int) -> float:
+            renewed = new if counts else max(0, new - extra)
+            every = stable + renewed
+            followed = renewed / every if every else 1.0
+            return followed if weight is None else weight + (1 - weight) * followed
+
+        return sharing
 
     def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:
         """Groups of [0, R) that the promotion updates, and its batch size."""
         left = self.replicas - new + self.strategy.extra(new)
         return left, left if emptied else min(left, self.strategy.batch_size(self.allowed, new, self.replicas))
 
-    def _around(self, share: Fraction, renewing: float, takes_over: bool, waited: float) -> float:
-        """Seconds of a promotion in which routers learn of changes and running requests drain."""
+    def _around(self, share: Fraction, renewing: float, takes_over: bool, waited: float) -> _Around:
         if self.routing is None:
-            return 0
-        grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
+            return _Around()
+        grace, drain = self._patience
         if self.strategy.one_workload:
             # Without a weight there is no removal of it that routers have to learn of.
             shares = self.now.share > 0 or sharing_step(self.plan, len(self.plan.steps)).matches
-            return grace if shares else 0
-        first, given = self._first_share(share, waited), self.given
+            return _Around(routed=grace if shares else 0)
+        first = self._first_share(share, waited)
         if not takes_over:
-            return first + grace + drain
-        heard = max(0, grace + given.load_seconds - renewing)
-        return first + grace + drain + heard + grace + drain
+            return _Around(first, drained=grace + drain)
+        heard = max(0, grace + self.given.load_seconds - renewing)
+        return _Around(first, grace + drain, heard, grace + drain)
 
 
 def _batches(groups: int, size: int) -> list[int]:

@@ -20,7 +20,7 @@ def order_of(workload: Target) -> Order | None:
     return Order(workload.min_ready_seconds) if workload.ordered else None
 
 
-class _Loading:
+class Loading:
     """A workload whose groups load: ``order`` is that in which it makes them, None for all together."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class _Loading:
 
 
 @dataclass(frozen=True, slots=True)
-class Companion(_Loading):
+class Companion(Loading):
     """The input for a companion of a pair: the groups that it has at full size, and the seconds until one of them is
     ready.
     """
@@ -48,7 +48,7 @@ class Companion(_Loading):
 
 
 @dataclass(frozen=True, slots=True)
-class Given(_Loading):
+class Given(Loading):
     """The input of a forecast besides the plan: the LWS's ``replicas``; the user's maxUnavailable in groups, as LWS
     resolves it (maxSurge does not count: the hold has none); and the seconds until a group is ready and for which it
     then must be (minReadySeconds). ``rate`` is the number of requests a second that both versions get, 0 if unknown.
@@ -56,6 +56,8 @@ class Given(_Loading):
     ``unlisted``: a Service or InferencePool that trafficRoutings do not name also selects the LWS's groups.
     ``reached``: without trafficRoutings, whether the Services that select the LWS's groups also select those of a
     canary LWS; one that selects by LWS's own name label does not.
+    ``named``: pods carry the name of their workload. Where they do not, the Service of a plan with trafficRoutings
+    leads to groups of both workloads while a promotion renews some.
 
     Of a pair, ``replicas`` are the inactive workload's groups and ``active`` those of the active one, to which requests
     go at rest; None for other plans. ``scales_sides``: its releases scale both workloads, so that ``replicas`` are
@@ -73,6 +75,7 @@ class Given(_Loading):
     rate: float = 0
     unlisted: bool = False
     reached: bool = True
+    named: bool = True
     active: int | None = None
     scales_sides: bool = False
     companions: tuple[Companion, ...] = ()
@@ -93,6 +96,38 @@ class Given(_Loading):
     def serving(self) -> int:
         """Groups that share the requests at rest: the load of each of them is 1.0."""
         return self.replicas if self.active is None else max(1, self.active)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of a version by their state: those that are ready and may get requests, those that load, and those that
+    are ready, have lost their requests, and are about to go.
+    """
+
+    ready: int = 0
+    loading: int = 0
+    draining: int = 0
+
+    def __add__(self, other: Groups) -> Groups:
+        return Groups(self.ready + other.ready, self.loading + other.loading, self.draining + other.draining)
+
+    @property
+    def count(self) -> int:
+        return self.ready + self.loading + self.draining
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is so from the second ``at`` of a release on: groups of the old and the new version, and the new one's share
+    of requests, 0 to 1. ``companions`` are the groups of each companion of a pair on the new version's side, in the
+    order of the spec.
+    """
+
+    at: float
+    old: Groups
+    new: Groups
+    share: float = 0.0
+    companions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +200,12 @@ class Row:
     """
     companions: tuple[Accompanying, ...] = ()
     """Of a pair: its companions, in the order of the spec; () without any."""
+    points: tuple[Point, ...] = ()
+    """Its course: what changes in it, and when. The first point is its begin, the seconds are those of the release."""
+    waits: float = 0
+    """Seconds at its end for which it waits while nothing loads: its pause, or its gates of figures."""
+    back: tuple[Point, ...] = ()
+    """The course of a way back that begins when the row has ended, from the second 0 on; () in the promotion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +215,15 @@ class Forecast:
     strategy: CapacityStrategy
     given: Given
     rows: tuple[Row, ...]
+
+    @property
+    def begin(self) -> Point:
+        """What stands before the release."""
+        first = self.rows[0].points[0]
+        old = self.given.replicas if self.strategy.shifts else self.given.serving
+        new = self.given.kept if self.strategy.makes_groups else first.new.count
+        beside = first.companions if not self.strategy.makes_groups else (0,) * len(first.companions)
+        return Point(0.0, Groups(old), Groups(new), 0.0, beside)
 
     @property
     def extra(self) -> int:

@@ -6,7 +6,7 @@ release give for what stands by then, until groups have loaded, or have had thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,7 +16,8 @@ from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.shifted_pair import Margin, Shift, Side, shift
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_of_step
 from rollout_lws.forecast.gates import least_seconds
-from rollout_lws.forecast.model import Forecast, Given, Row
+from rollout_lws.forecast.model import Forecast, Given, Groups, Point, Row
+from rollout_lws.forecast.points import course, loads
 
 
 def forecast(plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> Forecast:
@@ -44,6 +45,8 @@ class _Batch:
     after: int
     made: float = 0.0
     """When groups that load are created."""
+    ready: float = 0.0
+    """When they are ready, and have yet to be so for minReadySeconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +79,24 @@ class _Workload(Side):
         every = (*self.loading, *self.draining)
         return (moment for each in every for moment in (each.made, each.until))
 
+    def by_state(self, clock: float) -> Groups:
+        """Its groups that have been created by this second."""
+        ready = sum(each.count for each in self.loading if each.ready <= clock)
+        loading = sum(each.count for each in self.loading if each.made <= clock < each.ready)
+        return Groups(self.serving + ready, loading, sum(each.count for each in self.draining))
+
     def loads(self, count: int, clock: float, after: int, given: Given, *, counts: bool = True) -> _Workload:
         """So many more groups are asked for at this second; ``counts``: they are ready when they count as such."""
-        ready = given.ready_after if counts else given.load_seconds
+        load, ready = given.load_seconds, given.ready_after if counts else given.load_seconds
         if given.order is None:
-            loading = (*self.loading, _Batch(count, clock + ready, after, clock))
+            loading = (*self.loading, _Batch(count, clock + ready, after, clock, clock + load))
             return replace(self, asked=self.asked + count, loading=loading)
         # Each is created when the one before is ready, also those that were asked for before.
-        unit = given.load_seconds + given.order.seconds
+        unit = load + given.order.seconds
         begun = max((clock, *(each.made + unit for each in self.loading)))
         before = max((after, *(each.after + 1 for each in self.loading)))
         made = ((begun + at * unit, before + at) for at in range(count))
-        loading = (*self.loading, *(_Batch(1, each + ready, rounds, each) for each, rounds in made))
+        loading = (*self.loading, *(_Batch(1, each + ready, rounds, each, each + load) for each, rounds in made))
         return replace(self, asked=self.asked + count, loading=loading)
 
     def drains(self, number: int, until: float, after: int) -> _Workload:
@@ -137,6 +146,10 @@ class _Moment:
     def standing(self) -> tuple[int, int]:
         return self.stable.created(self.clock), self.new.created(self.clock)
 
+    @property
+    def point(self) -> Point:
+        return _point(self.clock, self.stable, self.new, self.percent)
+
     def load_new(self, replicas: int) -> float | None:
         return self.percent * replicas / (100 * self.new.serving) if self.new.serving else None
 
@@ -158,6 +171,10 @@ class _Moment:
             rounds=max(self.rounds, *ready, 0),
             freed=max(self.freed, *gone, 0),
         )
+
+
+def _point(clock: float, stable: _Workload, new: _Workload, percent: int) -> Point:
+    return Point(clock, stable.by_state(clock), new.by_state(clock), percent / 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +227,13 @@ class _Course:
             approval = pause is None and not promotes
             # Gates are measured while a step pauses.
             measured = least_seconds(self.plan, index, percent / 100, self.given.rate)
-            every += self._until(now, aim, now.clock + max(0 if promotes else float(pause or 0), measured))
+            waits = max(0 if promotes else float(pause or 0), measured)
+            every += self._until(now, aim, now.clock + waits)
             now = every[-1]
             # While an approval is thought about, groups lose their requests, and go.
             row = self._row(every, rest if approval else [], rest[-1], rest[-1].stable.serving)
-            yield replace(row, step=index, approval=approval)
+            back = _apart(_point(*each) for each in self._way_back(rest[-1], rest[-1].stable.serving))
+            yield replace(row, step=index, approval=approval, waits=waits, back=back)
         yield self._hand_over(now)
 
     def _hand_over(self, now: _Moment) -> Row:
@@ -227,7 +246,16 @@ class _Course:
         # The old side's groups go at the end, and the new side has its own by then, or gets the last one.
         ended = replace(last, stable=_Workload(0), new=_Workload(self.replicas))
         row = self._row(every, [], last, last.stable.asked)
-        return replace(row, loads=self.replicas - now.new.asked, standing=_distinct(every, ended))
+        # The old side's groups go, and the last group of the new one is created where there was no room for it.
+        gone = replace(last.point, old=Groups())
+        after = course(gone, loads(self.given, self.replicas - last.new.asked, last.clock))
+        points = (*row.points, *after)
+        return replace(
+            row,
+            loads=self.replicas - now.new.asked,
+            standing=_distinct(every, ended),
+            points=_apart(_emptied(each) if each.share == 1 else each for each in points),
+        )
 
     def _over(self, now: _Moment) -> float:
         """When the roles have changed, and the old side has no requests."""
@@ -267,6 +295,7 @@ class _Course:
             back_seconds=back_seconds,
             back_disrupted=0,
             standing=_distinct(every),
+            points=_apart(_points(every)),
         )
 
     # Forward
@@ -338,12 +367,19 @@ class _Course:
     # Back
 
     def _back(self, now: _Moment, kept: int) -> tuple[int, float]:
-        """Groups that load the old version again, if ``kept`` have stayed, and the seconds until all R are ready. They
-        get all requests as soon as they can carry them; until then groups of the new version go as they come.
+        """Groups that load the old version again, if ``kept`` have stayed, and the seconds until all R are ready."""
+        *_, (clock, _, _, _) = self._way_back(now, kept)
+        return self.replicas - kept, clock if kept < self.replicas else 0.0
+
+    def _way_back(self, now: _Moment, kept: int) -> Iterator[tuple[float, _Workload, _Workload, int]]:
+        """What stands of either version, from second to second, if ``kept`` groups of the old one have stayed, and the
+        new one's percentage of requests. Old groups get all requests as soon as they can carry them; until then groups
+        of the new version go as they come.
         """
         stable, new, percent = _Workload(kept), _Workload(now.new.asked), now.percent
         clock, moved, emptied = 0.0, float("-inf"), float("inf")
-        while kept < self.replicas and (stable.loaded < self.replicas or new.asked):
+        yield clock, stable, new, percent
+        while stable.loaded < self.replicas or new.asked:
             before = stable, new, percent
             numbers = self._numbers(stable, new, stable_to=self.replicas, new_to=0)
             if stable.loaded * MOST < self.replicas:
@@ -353,9 +389,9 @@ class _Course:
                 if moved + self._patience[0] <= clock:
                     new = new.drains(numbers.new, clock + sum(self._patience), 0)
             else:
-                emptied = min(emptied, clock + (sum(self._patience) if now.shared else 0))
+                emptied, percent = min(emptied, clock + (sum(self._patience) if now.shared else 0)), 0
                 # All of them go together, also those that have lost their requests before.
-                new = _Workload(0 if emptied <= clock else new.asked)
+                new = _Workload(new.asked, draining=(_Batch(new.asked, emptied, 0),))
             if numbers.stable > stable.asked:
                 stable = stable.loads(numbers.stable - stable.asked, clock, 0, self.given, counts=False)
             stable, new = stable.at(clock), new.at(clock)
@@ -363,7 +399,26 @@ class _Course:
                 ends = (*stable.ends, *new.ends, emptied, moved + self._patience[0])
                 clock = min(each for each in ends if each > clock)
                 stable, new = stable.at(clock), new.at(clock)
-        return self.replicas - kept, clock
+            yield clock, stable, new, percent
+
+
+def _emptied(point: Point) -> Point:
+    """Its groups of the old version have lost their requests, and are about to go."""
+    old = point.old
+    return replace(point, old=Groups(loading=old.loading, draining=old.draining + old.ready))
+
+
+def _points(every: list[_Moment]) -> Iterator[Point]:
+    """Those of the moments, and of what happens between them: groups are ready before they count as such."""
+    for moment, until in pairwise([*every, every[-1]]):
+        yield moment.point
+        between = sorted(each.ready for each in moment.new.loading if moment.clock < each.ready < until.clock)
+        yield from (replace(moment, clock=each).point for each in between)
+
+
+def _apart(points: Iterable[Point]) -> tuple[Point, ...]:
+    """One point for each second: the last of those in which several things change."""
+    return tuple({each.at: each for each in points}.values())
 
 
 def _distinct(every: list[_Moment], *more: _Moment) -> tuple[tuple[int, int], ...]:

@@ -22,7 +22,8 @@ from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.capacity.weights import sharing_step, weight_of_step
 from rollout_lws.forecast import shifted_sides
 from rollout_lws.forecast.gates import least_seconds
-from rollout_lws.forecast.model import Accompanying, Companion, Forecast, Given, Row
+from rollout_lws.forecast.model import Accompanying, Companion, Forecast, Given, Groups, Point, Row
+from rollout_lws.forecast.points import Change, Sharing, course, created, loads
 
 
 def strategy_of(plan: StyleStrategy, given: Given) -> CapacityStrategy:
@@ -151,18 +152,19 @@ class _Course:
         before, given = self.now, self.given
         own = after.standing - before.standing if self.strategy.makes_groups else 0
         companions = tuple(self._accompanying(each, before, after) for each in given.companions)
-        loads = own + sum(each.loads for each in companions)
+        made_groups = own + sum(each.loads for each in companions)
         # All requests wait for no further group once they have moved.
         loaded = self._slowest(own, companions) if before.percent < 100 else 0.0
         pairs = [*zip(given.companions, companions, strict=True)]
         created = max(given.created(own), *(each.created(there.loads) for each, there in pairs), 0.0)
-        made = self.clock + created if loads else self.made
+        made = self.clock + created if made_groups else self.made
         # Routers hear of the first group of each before they hear of the first share; in a pair also that the last one
         # was created.
         first = max(given.load_seconds, *(each.load_seconds for each in given.companions), 0.0)
         known_by = 0.0 if not self.strategy.makes_groups else max(first, made) if self.strategy.paired else first
         heard = known_by + self._patience[0] - self.clock - loaded
-        seconds = loaded + (max(0.0, heard) if shares and not self.shares else 0.0) + waited
+        shared = loaded + (max(0.0, heard) if shares and not self.shares else 0.0)
+        seconds = shared + waited
         row = Row(
             step=index,
             new=after.wanted,
@@ -174,7 +176,7 @@ class _Course:
             peak_load=max(before.peak, after.peak),
             windows=0,
             rounds=max(given.rounds(own), *(each.rounds(there.loads) for each, there in pairs), 0),
-            loads=loads,
+            loads=made_groups,
             disrupted=self._disrupted if index is None else 0,
             seconds=seconds,
             approval=approval,
@@ -183,10 +185,60 @@ class _Course:
             back_seconds=0,
             back_disrupted=0 if self._routed else after.standing,
             companions=companions,
+            points=self._course(own, companions, after, self.clock + shared, self.clock + seconds, ends=index is None),
+            waits=waited if index is not None else 0,
+            back=self._course_back(after, listed=shares or self.shares) if index is not None else (),
         )
         # In the routes of a pair a side without requests is listed anew.
         listed = shares or (self.shares and not self.strategy.paired)
         return row, replace(self, now=after, clock=self.clock + seconds, made=made, shares=listed)
+
+    def _course(
+        self,
+        own: int,
+        companions: tuple[Accompanying, ...],
+        after: _Moment,
+        shared: float,
+        ended: float,
+        *,
+        ends: bool,
+    ) -> tuple[Point, ...]:
+        """The course of a row that makes ``own`` groups and those of companions, whose share holds from the second
+        ``shared`` on; ``ends``: the other side has lost its requests then, and its groups by the second ``ended``.
+        """
+        active = self.now.active
+        changes = [*loads(self.given, own, self.clock), Change(shared, share=float(after.percent) / 100)]
+        goes = ends and self.strategy.makes_groups
+        if goes:
+            changes.append(Change(shared, old=Groups(ready=-active, draining=active)))
+            changes.append(Change(ended, old=Groups(draining=-active)))
+        count = len(companions)
+        for number, (companion, there) in enumerate(zip(self.given.companions, companions, strict=True)):
+            for made, groups in created(companion, there.loads, self.clock):
+                more = tuple(groups if number == each else 0 for each in range(count))
+                changes.append(Change(made, companions=more))
+        # An owner has scaled up what a step waits for.
+        begin = self.now if self.strategy.makes_groups else replace(self.now, standing=after.standing)
+        return course(self._at(begin, self.clock), changes, self._sharing)
+
+    def _at(self, now: _Moment, at: float) -> Point:
+        beside = tuple(self._beside(each, now.standing, now) for each in self.given.companions)
+        return Point(at, Groups(now.active), Groups(now.standing), float(now.percent) / 100, beside)
+
+    @property
+    def _sharing(self) -> Sharing | None:
+        """How requests follow the ready groups where no weight says who gets them."""
+        return None if self._routed else lambda old, new: new / (old + new) if old + new else 1.0
+
+    def _course_back(self, now: _Moment, *, listed: bool) -> tuple[Point, ...]:
+        """The course of a way back from what serves ``now``; ``listed``: routers know the new version's groups."""
+        changes = [Change(0.0, share=0.0)]
+        if self.strategy.makes_groups:
+            made, patience = now.standing, float(sum(self._patience)) if self._routed and listed else 0.0
+            changes.append(Change(0.0, new=Groups(ready=-made, draining=made)))
+            gone = tuple(-self._beside(each, made, now) for each in self.given.companions)
+            changes.append(Change(patience, new=Groups(draining=-made), companions=gone))
+        return course(self._at(now, 0.0), changes)
 
     @property
     def _disrupted(self) -> int:
@@ -195,14 +247,15 @@ class _Course:
         return self.given.serving if past else 0
 
     def _accompanying(self, companion: Companion, before: _Moment, after: _Moment) -> Accompanying:
+        wanted, standing, stood = (
+            self._beside(companion, each, after) for each in (after.wanted, after.standing, before.standing)
+        )
+        return Accompanying(wanted, standing - stood if self.strategy.makes_groups else 0)
+
+    def _beside(self, companion: Companion, groups: int, now: _Moment) -> int:
+        """Groups of a companion that go with so many ``groups`` of a side."""
         # An owner who scales a side up for a step scales up what its companions' groups are in proportion to.
-        full = max(self.given.replicas, after.standing)
-
-        def beside(groups: int) -> int:
-            return in_proportion(groups, full, companion.replicas)
-
-        made = self.strategy.makes_groups
-        return Accompanying(beside(after.wanted), beside(after.standing) - beside(before.standing) if made else 0)
+        return in_proportion(groups, max(self.given.replicas, now.standing), companion.replicas)
 
     def _slowest(self, own: int, companions: tuple[Accompanying, ...]) -> float:
         """Seconds until the groups that a row makes count as ready: ``own`` ones, and those of companions."""

@@ -17,6 +17,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.scenarios.gauge import Gauge
 from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets, nested
+from tests.scenarios.observed import Observed
 from tests.scenarios.routed import create_route, make, routing, share
 from tests.scenarios.stories import CANARY, at_rest
 from tests.scenarios.swapped import SWAP, released
@@ -75,6 +76,7 @@ class Case:
             self.min_ready,
             unlisted=self.unlisted,
             swapped=self.swapped,
+            named=self.kind is LWS,
             order=Order() if self.kind is ORDERED else None,
         )
 
@@ -263,6 +265,7 @@ async def test_the_way_back_from_a_step_takes_what_the_preview_says(case: Case, 
             world.approve()
         await approved(world, at)
         before, disrupted = gauge.loads, gauge.disrupted
+        observed = Observed(world, (NAME, CANARY), "v3" if case.swapped else "v2")
         world.request("Abort")
         asked = world.server.clock()
         stable, new = (CANARY, NAME) if case.swapped else (NAME, CANARY)
@@ -276,3 +279,8 @@ async def test_the_way_back_from_a_step_takes_what_the_preview_says(case: Case, 
         await world.until_state("Aborted", 600)
         await world.until(lambda: not world.groups(new), "no group of the new version")
         assert gauge.disrupted - disrupted == row.back_disrupted
+        observed.stop()
+        took = world.server.clock() - asked
+        assert row.back[-1].at - case.grace <= took <= row.back[-1].at + BESIDES
+        # What goes at once is gone before it can be seen.
+        assert observed.assert_was(row.back, asked, took, BESIDES, case.grace) or len(row.back) == 1

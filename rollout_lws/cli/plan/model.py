@@ -134,6 +134,10 @@ class Plan:
     requested: Amounts
     """Accelerators that all existing pods request, which is what a quota counts."""
     afterwards: Amounts
+    old: Amounts
+    """Accelerators of a group of the version that runs; those of companions are theirs."""
+    new: Amounts
+    """The same of the new version."""
     parts: tuple[Part, ...] = ()
     forecast: Forecast | None = None
     writes: tuple[Planned, ...] = ()
@@ -145,6 +149,14 @@ class Plan:
     """The workloads of a pair, or of a swap; None for other plans."""
     begins: Beginning | None = None
     """Of a pair with companions whose release is possible and has not begun; None for other plans."""
+
+    @property
+    def how(self) -> str:
+        """Its capacity, as its header says it; "" without a strategy."""
+        by = self.strategy
+        if by is None:
+            return ""
+        return f"{by.title} with shift" if by.shifts and by.paired else by.title
 
     @property
     def owned(self) -> Sides | None:
@@ -182,6 +194,11 @@ class Plan:
 def name_of(row: Row) -> str:
     """What a plan calls the row: ``step 2``, ``promotion``."""
     return "promotion" if row.step is None else f"step {row.step}"
+
+
+def unit(resource: str) -> str:
+    """``nvidia.com/gpu`` as ``GPU``."""
+    return resource.rpartition("/")[2].upper()
 
 
 def when_drained(asked: TrafficRouting, lost: str) -> str:

@@ -105,6 +105,7 @@ def make(
         min_ready_seconds=d.minimum,
         unlisted=not paired and reached_by_others(d),
         reached=found_by.new,
+        named=d.labels.workload is not None,
         rate=rate or 0.0,
         # In a release that shifts the active side has given up groups.
         active=d.own_size if paired else None,
@@ -146,6 +147,8 @@ def make(
             else times(d.version.accelerators_by_name, d.replicas),
             *companions.left(d, beside),
         ),
+        old=old.accelerators_by_name,
+        new=d.version.accelerators_by_name,
         parts=_parts(d, found, old, beside) if found else (),
         forecast=found,
         writes=planned(d, found) if found else (),

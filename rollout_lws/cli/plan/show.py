@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan import gates, show_companions, show_sides
-from rollout_lws.cli.plan.model import Part, Plan, Sides, name_of
+from rollout_lws.cli.plan.model import Part, Plan, Sides, name_of, unit
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
 from rollout_lws.forecast.model import Forecast, Row
@@ -67,7 +67,7 @@ def _header(plan: Plan) -> list[str]:
     place = f"{plan.kind}/{show_sides.name(plan)}  ns {plan.namespace}"
     groups = "groups" if plan.owned is not None else _counted(plan.replicas, "group")
     how = f"{groups} of {_counted(plan.size, 'pod')}"
-    told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, _how(plan))))}"]
+    told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (how, plan.how)))}"]
     if pair is not None:
         told.append(_field("Requests", show_sides.requests(plan, pair)))
         told += [_field("Companion", each) for each in show_companions.header(plan)]
@@ -81,7 +81,7 @@ def _header(plan: Plan) -> list[str]:
         return told
     for name in plan.peak:
         now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
-        told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
+        told.append(_field(unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
     loads = _all_loads(plan, found) if plan.owned is None else show_sides.loads_by_owner(plan.owned)
     told.append(_field("Model loads", loads))
     told.append(_field("Takes", _takes_all(plan)))
@@ -118,13 +118,6 @@ def _left(plan: Plan) -> str:
     return f"; after it {', '.join(left)}" if rows else ""
 
 
-def _how(plan: Plan) -> str:
-    if plan.strategy is None:
-        return ""
-    by = plan.strategy
-    return f"{by.title} with shift" if by.shifts and by.paired else by.title
-
-
 def _when(plan: Plan, name: str) -> str:
     """Where the peak is first reached; "" when it is the current value."""
     most = plan.peak[name]
@@ -157,7 +150,7 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Table columns: groups of both versions at the end, startups, accelerators, requests, and time."""
     names = list(plan.peak)
     carried = ("SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST")
-    yield ("STEP", "NEW", "OLD", "LOADS", *map(_unit, names), *carried, "TAKES", "THEN", "WAY BACK")
+    yield ("STEP", "NEW", "OLD", "LOADS", *map(unit, names), *carried, "TAKES", "THEN", "WAY BACK")
     for part in plan.parts:
         row = part.row
         mark = "> " if plan.at == name_of(row) else ""
@@ -204,11 +197,6 @@ def _rows_by_owner(plan: Plan, pair: Sides) -> Iterator[tuple[str, ...]]:
 
 def _time(seconds: float) -> str:
     return f"{round(seconds)}s" if seconds < 10 else short(seconds)
-
-
-def _unit(resource: str) -> str:
-    """``nvidia.com/gpu`` as ``GPU``."""
-    return resource.rpartition("/")[2].upper()
 
 
 def _loads(row: Row) -> str:

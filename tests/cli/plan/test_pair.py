@@ -28,6 +28,7 @@ from tests.cli.plan.test_releases import (
     new_version,
     written,
 )
+from tests.cli.plan.watched import Watch
 from tests.scenarios import routed
 from tests.scenarios.gauge import Gauge
 from tests.scenarios.paired import (
@@ -116,7 +117,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert plan.now == meter.now
         apply(world, GREEN, "v2", replicas=case.inactive)
         await world.until(lambda: [*world.groups(GREEN).values()] == ["v2"] * case.inactive, "all loaded", 3600)
-        gauge = Gauge(world, case.active)
+        gauge, watch = Gauge(world, case.active), Watch(world, plan)
         for index in plan.forecast.approvals:
             await world.until(
                 lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == index,  # noqa: B023
@@ -128,6 +129,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             assert share(world, GREEN) == pytest.approx(row.share)
             rest = {round(each, 6) for each in gauge.carried().values()}
             assert rest == {round(each, 6) for each in (row.load_new, row.load_stable) if each}
+            watch.approves()
             world.approve()
         await world.until(lambda: world.status["active"] == GREEN and world.state == "Healthy", "the end", 3600)
         took = gauge.seconds - SETTLES * len(plan.forecast.approvals)
@@ -139,6 +141,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert gauge.peak_load == pytest.approx(max(1.0, case.active / case.inactive))
         assert plan.forecast.peak_load >= gauge.peak_load
         gauge.stop()
+        watch.assert_as_drawn(BESIDES, SETTLES)
         await world.rest()
         assert meter.most == plan.peak
         assert Meter(world).now == plan.afterwards

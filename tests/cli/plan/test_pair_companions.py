@@ -26,6 +26,7 @@ from tests.cli.plan.snapshots import plan_of, seen, services_of
 from tests.cli.plan.test_pair_scaled import ANSWERS, MATCHES, PairGauge, at, ended, told, version_of
 from tests.cli.plan.test_pair_scaled import Case as Steps
 from tests.cli.plan.test_releases import LEADER_LONGER, SETTLES, WORKERS, Accelerated, Meter, written
+from tests.cli.plan.watched import Watch
 from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, rollout, share
 from tests.scenarios.world import KEYS, NAMESPACE, ROLLOUTS, World
 
@@ -215,6 +216,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         gauge, meter, made = PairGauge(world, case.replicas), Meter(world), Loads(world)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
+        watch = Watch(world, plan)
         apply_all(world, case)
         last, since = 0, plan.begins.seconds
         for index in found.approvals:
@@ -231,6 +233,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             assert share(world, GREEN) == pytest.approx(part.row.share)
             assert meter.most == part.accelerators
             last, since = index, gauge.seconds
+            watch.approves()
             world.approve()
         await ended(world)
         _assert_took(plan, gauge.seconds - since, last, len(plan.parts))
@@ -240,6 +243,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert (gauge.ready, gauge.disrupted) == (found.ready, found.disrupted)
         assert gauge.peak_load == pytest.approx(found.peak_load)
         gauge.stop()
+        watch.assert_as_drawn(ANSWERS, SETTLES)
         await world.rest()
         assert meter.most == plan.peak
         assert Meter(world).now == plan.afterwards

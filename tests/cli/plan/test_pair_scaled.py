@@ -31,6 +31,7 @@ from tests.cli.plan.test_releases import (
     new_version,
     written,
 )
+from tests.cli.plan.watched import Watch
 from tests.scenarios import routed
 from tests.scenarios.gauge import Gauge
 from tests.scenarios.paired import BLUE, GREEN, MATCH, all_ready, apply, create_sides, rollout, scaled_pair, share
@@ -148,6 +149,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         gauge, meter = PairGauge(world, case.replicas), Meter(world)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
+        watch = Watch(world, plan)
         apply(world, GREEN, "v2")
         last, since = 0, 0.0
         for index in found.approvals:
@@ -164,6 +166,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             assert rest == {round(each, 6) for each in (part.row.load_new, part.row.load_stable) if each}
             assert meter.most == part.accelerators
             last, since = index, gauge.seconds
+            watch.approves()
             world.approve()
         await ended(world)
         assert_took(plan, gauge.seconds - since, last, len(plan.parts))
@@ -172,6 +175,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert gauge.peak_load == pytest.approx(found.peak_load)
         assert (gauge.windows, gauge.disrupted) == (found.windows, found.disrupted) == (0, 0)
         gauge.stop()
+        watch.assert_as_drawn(ANSWERS, SETTLES)
         await world.rest()
         assert meter.most == plan.peak
         assert Meter(world).now == plan.afterwards

@@ -23,7 +23,9 @@ from tests.cli.plan.snapshots import plan_of, seen, services_of
 from tests.cli.plan.test_pair_scaled import MATCHES, PairGauge, at, ended, told, version_of
 from tests.cli.plan.test_pair_scaled import Case as Steps
 from tests.cli.plan.test_releases import LEADER_LONGER, LOAD, WORKERS, Accelerated, Meter, most_until, written
+from tests.cli.plan.watched import Watch
 from tests.scenarios import routed
+from tests.scenarios.observed import Observed
 from tests.scenarios.paired import BLUE, GREEN, SERVICES_OF, apply, scaled_pair, share
 from tests.scenarios.paired_shift import ShiftJudge
 from tests.scenarios.world import NAME, ROLLOUTS, World
@@ -126,6 +128,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         judge = ShiftJudge(world, replicas + found.extra, None)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
+        watch = Watch(world, plan)
         apply(world, GREEN, "v2")
         last, since = 0, 0.0
         for index in found.approvals:
@@ -144,6 +147,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             assert with_requests == [part.row.new, part.old]
             assert meter.most == most_until(plan, index)
             last, since = index, gauge.seconds
+            watch.approves()
             world.approve()
         await ended(world)
         assert_took(case, plan, gauge.seconds - since, last, len(plan.parts))
@@ -156,6 +160,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert (gauge.loads, gauge.extra) == (found.loads, found.extra)
         assert judge.loads == replicas
         gauge.stop()
+        watch.assert_as_drawn(ANSWERS * (1 + found.rounds), case.thought)
         await world.rest()
         assert Meter(world).now == plan.afterwards
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])
@@ -182,8 +187,12 @@ async def test_the_way_back_takes_what_the_plan_says(case: Case, moment: int | N
         # All groups that have lost their requests are gone, and the roles have not changed.
         await world.sleep(case.gone if moment else case.grace + case.drain - 1)
         row, gauge = found.rows[moment - 1 if moment else -1], PairGauge(world, case.replicas)
+        observed, asked = Observed(world, (BLUE, GREEN), "v2"), world.server.clock()
         world.request("Abort")
         await world.until_state("Aborted", 3600)
+        observed.stop()
+        slack = ANSWERS * (1 + row.back_loads)
+        assert moment is None or observed.assert_was(row.back, asked, world.server.clock() - asked, slack, case.grace)
         assert gauge.loads == row.back_loads
         assert row.back_seconds <= gauge.seconds <= row.back_seconds + ANSWERS * (1 + row.back_loads)
         gauge.stop()

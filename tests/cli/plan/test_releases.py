@@ -21,6 +21,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
 from tests.cli.plan.snapshots import plan_of, seen, services_of
+from tests.cli.plan.watched import Watch
 from tests.scenarios.containers import Containers
 from tests.scenarios.gauge import Gauge
 from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets, nested
@@ -213,6 +214,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         gauge, meter = Gauge(world, case.replicas), Meter(world)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
+        watch = Watch(world, plan, routed=case.by in (BY_ROUTE, None))
         world.set_image("v2")
         await world.until(lambda: world.state != "Healthy")
         for index in plan.forecast.approvals:
@@ -230,6 +232,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
                 assert world.status["traffic"].get("applied", {"weight": 0}) == {"weight": round(100 * part.row.share)}
             old = sum(told.startswith("v1") for told in world.groups().values())
             assert old == part.old
+            watch.approves()
             world.approve()
         await world.until_state("Healthy", 3600)
         assert (gauge.loads, gauge.extra, gauge.windows) == (
@@ -248,6 +251,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         most += BESIDES if case.kind is ORDERED else 0
         assert plan.forecast.seconds <= gauge.seconds <= most
         gauge.stop()
+        watch.assert_as_drawn(most - plan.forecast.seconds, SETTLES)
         await world.rest()
         assert Meter(world).now == plan.afterwards
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])

@@ -35,6 +35,7 @@ from tests.cli.plan.test_releases import (
     size_of,
     written,
 )
+from tests.cli.plan.watched import Watch
 from tests.scenarios import routed
 from tests.scenarios.gauge import Gauge
 from tests.scenarios.kinds import LWS, ORDERED, STATEFUL_SET, LeaderWorkerSets
@@ -139,6 +140,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         judge = ShiftJudge(world, count + found.extra, None)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
+        watch = Watch(world, plan, case.tag)
         world.set_image(case.tag)
         await world.until(lambda: world.state != "Healthy", "the release")
         last, since = 0, 0.0
@@ -156,6 +158,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             assert with_requests == [part.row.new, part.old]
             assert meter.most == most_until(plan, index)
             last, since = index, gauge.seconds
+            watch.approves()
             world.approve()
         await world.until(lambda: world.state == "Healthy", "the end", 3600)
         assert_took(case, plan, gauge.seconds - since, last, len(plan.parts))
@@ -168,6 +171,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert (gauge.loads, gauge.extra) == (found.loads, found.extra)
         assert judge.loads == count
         gauge.stop()
+        watch.assert_as_drawn(ANSWERS * (2 + found.rounds), case.plan.thought)
         await world.rest()
         assert Meter(world).now == plan.afterwards
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])

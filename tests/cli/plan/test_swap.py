@@ -18,7 +18,7 @@ from rollout_lws.objects.resources import LWS_NAME, POD_DISRUPTION_BUDGETS, SERV
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.cli.plan.snapshots import plan_of, seen, services_of
-from tests.cli.plan.test_pair_scaled import assert_took, at, told
+from tests.cli.plan.test_pair_scaled import ANSWERS, assert_took, at, told
 from tests.cli.plan.test_releases import (
     LEADER_LONGER,
     LOAD,
@@ -30,6 +30,7 @@ from tests.cli.plan.test_releases import (
     new_version,
     written,
 )
+from tests.cli.plan.watched import Watch
 from tests.scenarios import routed
 from tests.scenarios.gauge import Gauge
 from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, Provider, create_provider, create_route, share
@@ -137,6 +138,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         gauge, meter = Gauge(world, case.replicas), Meter(world)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
+        watch = Watch(world, plan, case.tag, routed=case.by in (BY_ROUTE, None))
         world.set_image(case.tag)
         await world.until(lambda: world.state != "Healthy")
         last, since = 0, 0.0
@@ -152,6 +154,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
                 assert share(world) == pytest.approx(part.row.share)
             assert meter.most == part.accelerators
             last, since = index, gauge.seconds
+            watch.approves()
             world.approve()
         await ended(world)
         assert (gauge.loads, gauge.extra) == (found.loads, found.extra) == (case.replicas, case.replicas)
@@ -160,6 +163,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             assert (gauge.ready, gauge.peak_load) == (found.ready, pytest.approx(found.peak_load))
             assert_took(plan, gauge.seconds - since, last, len(plan.parts))
         gauge.stop()
+        watch.assert_as_drawn(2 * ANSWERS, SETTLES)
         await world.rest()
         assert meter.most == plan.peak
         assert Meter(world).now == plan.afterwards

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TextIO
 
 import click
 
@@ -13,10 +15,13 @@ from rollout_lws.cli.lint.manifests import Scope
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import known_names, output_option, with_target
 from rollout_lws.cli.plan import show
+from rollout_lws.cli.plan.model import Plan
+from rollout_lws.cli.plan.picture import course_of, only
 from rollout_lws.cli.plan.sources import gather, plans
 from rollout_lws.cli.plan.values import value
 from rollout_lws.cli.rollouts import release_name
 from rollout_lws.cli.view import document, plain
+from rollout_lws.drawing.picture import picture
 from rollout_lws.kubeconfig.target import Target
 
 
@@ -31,6 +36,12 @@ from rollout_lws.kubeconfig.target import Target
     metavar="NUMBER",
     help="Requests a second that both versions get together: how long gates take.",
 )
+@click.option(
+    "--svg",
+    type=click.File("w", encoding="utf-8", lazy=True),
+    metavar="FILE",
+    help="Write a picture of the release to FILE, too; - for stdout, and nothing else there.",
+)
 @click.option("--offline", is_flag=True, help="Ask no cluster: with -f, plan from the files alone.")
 @with_target
 def plan(
@@ -39,6 +50,7 @@ def plan(
     output: str,
     load_time: float | None,
     rate: float | None,
+    svg: TextIO | None,
     offline: bool,
     target: Target,
 ) -> None:
@@ -55,11 +67,19 @@ def plan(
     check_valid(given, Scope(target.api_group), whole=offline)
     sources = gather(target, asked, given, offline=offline)
     made = plans(sources, asked, datetime.now(UTC), load_time, rate)
+    if svg is not None:
+        drawn = picture(course_of(only(made)))
+        svg.write(drawn)
+    if svg is None or svg.name != "-":
+        _tell(made, output)
+    if any(each.refusals for each in made):
+        click.get_current_context().exit(1)
+
+
+def _tell(made: Sequence[Plan], output: str) -> None:
     if output == "text":
         width = screen.width() or 0
         click.echo("\n\n".join("\n".join(map(plain, show.lines(each, width))) for each in made))
     else:
         values = [value(each) for each in made]
         click.echo(document(values[0] if len(values) == 1 else values, output), nl=False)
-    if any(each.refusals for each in made):
-        click.get_current_context().exit(1)

@@ -19,6 +19,7 @@ from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING, HASH, HEALTHY
 from tests.docs.pages import blocks
+from tests.drawing.reading import Picture
 
 Object = dict[str, Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -152,6 +153,61 @@ def test_every_example_can_be_planned(example: str) -> None:
     result = run("-f", str(EXAMPLES / example), "--offline", "-o", "json")
     assert json.loads(result.stdout)["refusals"] == []
     assert result.exit_code == 0
+
+
+# As a picture
+
+
+def test_a_picture_of_the_release_is_written_beside_the_plan(tmp_path: Path) -> None:
+    given = text(manifests.workload(), rollout(routed=True), *manifests.traffic())
+    file = tmp_path / "plan.svg"
+    result = run("-f", "-", "--offline", "--load-time", "10m", "--svg", str(file), stdin=given)
+    assert result.stdout.startswith(PLAN)
+    drawn = Picture(file.read_text())
+    assert drawn.told("title") == "llama: capacity ExtraWorkload"
+    assert drawn.texts[1] == "4 groups; 6 model loads; about 1h and 1 approval; 32 GPU, 48 at peak"
+    alone = run("-f", "-", "--offline", "--load-time", "10m", "--svg", "-", stdin=given)
+    assert alone.stdout == file.read_text()
+
+
+def test_gates_and_pauses_of_a_plan_are_in_its_picture() -> None:
+    made = rollout(routed=True)
+    gates = [{"name": "first-token", "metric": {"signal": "TimeToFirstToken", "max": "1s"}, "window": 1200}]
+    first_step(gates=gates, pause={"duration": 1500})(made)
+    asked = ("--load-time", "10m", "--svg", "-")
+    told = run("-f", "-", "--offline", *asked, stdin=text(manifests.workload(), made, *manifests.traffic()))
+    drawn = Picture(told.stdout)
+    assert {"first-token", "pause", "gate"} <= {*drawn.texts}
+    ((begun, paused), _), ((since, judged), _) = drawn.boxes("pause"), drawn.boxes("gate")
+    assert begun == since
+    assert (judged - since) / (paused - begun) == pytest.approx(1200 / 1500, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "objects", "told"),
+    [
+        # Nothing says how long a group loads.
+        ((), [manifests.workload(), rollout(routed=True)], "a picture is to scale: --load-time"),
+        (
+            ("--load-time", "5m"),
+            [{**manifests.workload(), "spec": {**manifests.workload()["spec"], "replicas": 0}}, rollout()],
+            "without --svg the plan says why",
+        ),
+        (
+            ("--load-time", "5m"),
+            [manifests.workload(), rollout(), {**rollout(), "metadata": {"name": "other"}}],
+            "these are 2 (llama, other): give the NAME of one",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_and_no_file_is_written(
+    arguments: tuple[str, ...], objects: list[Object], told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "plan.svg"
+    result = run("-f", "-", "--offline", *arguments, "--svg", str(file), stdin=text(*objects))
+    assert isinstance(result.exception, UsageError)
+    assert told in str(result.exception)
+    assert not file.exists()
 
 
 def of_deployment() -> Object:

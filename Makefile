@@ -71,6 +71,7 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/python -m rollout_lws.notifications.schema --check
 	@$(BIN)/python -m tests.docs.api_reference --check
 	@$(BIN)/python -m tests.docs.flags --check
+	@$(BIN)/python -m tests.docs.pictures --check
 
 # In an environment of its own: what audits is not among what it audits, and newcomers do not get it.
 audit: $(AUDIT)/.installed ## known vulnerabilities of the dependencies, and the workflows (REQUIRED=1: no skipping)
@@ -85,12 +86,13 @@ format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/, schemas/, what the chart has of both, and the pages of reference
+generate: $(STAMP) ## write crds/, schemas/, what the chart has of both, the pages of reference, and pictures
 	@$(BIN)/python -m rollout_lws.api.generate
 	@$(BIN)/python -m rollout_lws.cli.install.chart
 	@$(BIN)/python -m rollout_lws.notifications.schema
 	@$(BIN)/python -m tests.docs.api_reference
 	@$(BIN)/python -m tests.docs.flags
+	@$(BIN)/python -m tests.docs.pictures
 
 alerts: $(STAMP) ## write monitoring/alerts-test.yaml from stories
 	@$(BIN)/python -m tests.metrics

@@ -1,8 +1,8 @@
 """What `mkdocs build` does besides: it brings in the pages that lie outside docs/, and leads links where they lead.
 
 A page is written once and read on a code host and in the site, so its links go by the repository's files. In the site
-they lead to pages; what is no page (a test, a manifest) is a link to the repository if its address is known
-(`extra.repository` of mkdocs.yml), and plain text if it is not.
+they lead to pages, and to pictures; what is neither (a test, a manifest) is a link to the repository if its address is
+known (`extra.repository` of mkdocs.yml), and plain text if it is not.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ def led(markdown: str, path: str, pages: Mapping[str, str], repository: Reposito
             if candidate in pages:
                 place = posixpath.relpath(pages[candidate], posixpath.dirname(pages[path]) or ".")
                 return f"[{match['text']}]({place}{mark}{anchor})"
+        if wanted.startswith("docs/") and (ROOT / wanted).is_file():
+            # A picture, which is in the site as well.
+            return f"[{match['text']}]({posixpath.relpath(wanted[5:], posixpath.dirname(pages[path]) or '.')})"
         # What is not there stays as it is written: mkdocs says so.
         return repository.link(match["text"], wanted) if (ROOT / wanted).exists() else match[0]
 

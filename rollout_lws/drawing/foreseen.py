@@ -47,9 +47,11 @@ def course(
     return _Courses(found, held, tuple(companions), asked or {}).whole(title, facts)
 
 
-def way_back(found: Forecast, step: int, title: str, facts: str, held: Held) -> Course:
+def way_back(
+    found: Forecast, step: int, title: str, facts: str, held: Held, asked: Mapping[int, Asked] | None = None
+) -> Course:
     """The course of a release that goes back when step ``step`` has ended."""
-    return _Courses(found, held, (), {}).back(step, title, facts)
+    return _Courses(found, held, (), asked or {}).back(step, title, facts)
 
 
 @dataclass(frozen=True)

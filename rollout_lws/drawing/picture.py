@@ -8,11 +8,11 @@ from rollout_lws.drawing import geometry, words
 from rollout_lws.drawing.course import Course, Kind, Moment
 from rollout_lws.drawing.geometry import BANDS, Band, Box
 from rollout_lws.drawing.scales import Numbers, Times
-from rollout_lws.drawing.style import LETTER, SMALL, TITLE, patterns, style
+from rollout_lws.drawing.style import LETTER, PROSE, SMALL, TITLE, patterns, style
 from rollout_lws.drawing.svg import Element, element, number
 
 #: The usual width, at which texts can be read on a telephone as well, and one for pictures side by side.
-WIDTH, NARROW = 560.0, 400.0
+WIDTH, NARROW = 480.0, 400.0
 #: Room beside the panels, and around the paper.
 _LEFT, _RIGHT, _EDGE = 50.0, 14.0, 14.0
 #: Heights: of the panel of groups and of those of lines, of the name above these, and of a row of text.
@@ -80,7 +80,7 @@ class _Drawing:
         room = self.width - 2 * _EDGE
         title = words.cut(self.course.title, int(room / (TITLE * LETTER)))
         yield element("text", title, x=_EDGE, y=_EDGE + TITLE - 2, of="title ink")
-        for row, line in enumerate(words.wrapped(self.course.facts, int(room / (SMALL * LETTER))), 1):
+        for row, line in enumerate(words.wrapped(self.course.facts, int(room / (SMALL * PROSE))), 1):
             yield element("text", line, x=_EDGE, y=_EDGE + TITLE + row * (SMALL + 5), of="muted")
 
     # Above the panels

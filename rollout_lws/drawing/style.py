@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from rollout_lws.drawing.svg import Element, element
 
-#: Sizes of texts, and the width of a letter relative to them, in the widest of the fonts that a reader may have.
-TITLE, SMALL, LETTER = 16.0, 13.0, 0.6
+#: Sizes of texts, and the widths of a letter relative to them, of a name and in a sentence, in the widest of the fonts
+#: that a reader may have.
+TITLE, SMALL, LETTER, PROSE = 16.0, 13.0, 0.56, 0.52
 
 _ROOT = "svg.rollout-course"
 _LIGHT = {

@@ -60,6 +60,9 @@ def test_every_page_is_in_the_menu_of_the_site_once_and_no_other() -> None:
         ("examples/c/README.md", "[a](../../docs/a.md)", "[a](../a.md)"),
         ("docs/a.md", "[here](#b), [there](https://example.com/a.md)", "[here](#b), [there](https://example.com/a.md)"),
         ("docs/a.md", "[none](none.md)", "[none](none.md)"),
+        ("README.md", "![a release](docs/pictures/release.svg)", "![a release](pictures/release.svg)"),
+        ("docs/a.md", "![a release](pictures/release.svg)", "![a release](pictures/release.svg)"),
+        ("docs/adr/b.md", "![a release](../pictures/release.svg)", "![a release](../pictures/release.svg)"),
         ("docs/a.md", "```sh\n[b](../Makefile)\n```\n[x](../README.md)", "```sh\n[b](../Makefile)\n```\n[x](index.md)"),
     ],
 )

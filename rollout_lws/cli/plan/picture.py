@@ -39,7 +39,9 @@ def facts(plan: Plan, found: Forecast) -> str:
     count = len(found.approvals)
     asked = f" and {count} approval{'' if count == 1 else 's'}" if count else ""
     told.append(f"about {short(found.seconds)}{asked}")
-    told += [f"{plan.now.get(name, 0)} {unit(name)}, {most} at peak" for name, most in plan.peak.items()]
+    for name, most in plan.peak.items():
+        now = plan.now.get(name, 0)
+        told.append(f"{most} {unit(name)}" if now == most else f"{now} to {most} {unit(name)}")
     return "; ".join(told)
 
 

@@ -165,7 +165,7 @@ def test_a_picture_of_the_release_is_written_beside_the_plan(tmp_path: Path) -> 
     assert result.stdout.startswith(PLAN)
     drawn = Picture(file.read_text())
     assert drawn.told("title") == "llama: capacity ExtraWorkload"
-    assert drawn.texts[1] == "4 groups; 6 model loads; about 1h and 1 approval; 32 GPU, 48 at peak"
+    assert drawn.texts[1] == "4 groups; 6 model loads; about 1h and 1 approval; 32 to 48 GPU"
     alone = run("-f", "-", "--offline", "--load-time", "10m", "--svg", "-", stdin=given)
     assert alone.stdout == file.read_text()
 

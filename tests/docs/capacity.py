@@ -139,7 +139,8 @@ def _load(load: float | None) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min"
+    # A cell may be narrow, and a number stands with its unit.
+    return f"{seconds / 60:.0f}\N{NO-BREAK SPACE}min"
 
 
 def _back(row: Row) -> str:

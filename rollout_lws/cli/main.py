@@ -38,6 +38,7 @@ COMMANDS = {
     "completion": Entry("completion", "completion", "Print the script that completes commands and names in a shell."),
     "controller": Entry("controller", "controller", "Run the controller."),
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
+    "dashboard": Entry("dashboard.command", "dashboard", "Show releases on a page in the browser."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
     "doctor": Entry("doctor.command", "doctor", "Name the first broken link from a Rollout to its route."),
     "events": Entry("events.command", "events", "Print the events of a release, in order."),

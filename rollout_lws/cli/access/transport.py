@@ -81,6 +81,12 @@ class Transport:
         twin._connection, twin._watches, twin._hung_up = None, set(), threading.Event()
         return twin
 
+    def within(self, namespace: str) -> Transport:
+        """A twin whose namespace is another one."""
+        twin = self.twin()
+        twin.namespace = namespace
+        return twin
+
     def until(self, deadline: float | None) -> None:
         """Stop retries at a busy server at ``deadline`` (``time.monotonic()``); None removes the limit."""
         self._deadline = math.inf if deadline is None else deadline

@@ -110,7 +110,7 @@ def start(**given: Any) -> None:
     """Release the version of the inactive side of Rollout NAME, a pair, though it was there before: this is how to go
     back after a release.
     """
-    _each(Looking(_start), **given)
+    _each(Looking(judge_start), **given)
 
 
 @click.command()
@@ -124,7 +124,7 @@ def home(**given: Any) -> None:
     _each(action_rules.home, **given)
 
 
-def _start(transport: Transport, rollout: Object) -> action_rules.Judge:
+def judge_start(transport: Transport, rollout: Object) -> action_rules.Judge:
     """Judges a start by the version that the inactive side has now, as far as that may be read."""
     # Only this action needs the libraries that decode workloads.
     from rollout_lws.cli.releases import fetch_companions, side_hash

@@ -185,12 +185,12 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
     if _fits(action_rules.resume, rollout):
         found.append((caller.ours(f"resume {name}"), "goes on"))
     if _fits(action_rules.abort(), rollout):
-        found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
+        found.append((caller.ours(f"abort {name}{only}"), effect_of_abort(shown)))
     startable = is_settled(rollout) or is_incomplete(rollout)
-    if shown.canary is not None and startable and _fits(action_rules.start(_live(shown)), rollout):
-        found.append((caller.ours(f"start {name}"), _effect_of_start(shown)))
+    if shown.canary is not None and startable and _fits(action_rules.start(live_hash(shown)), rollout):
+        found.append((caller.ours(f"start {name}"), effect_of_start(shown)))
     if action_rules.waits_to_leave(rollout) and _fits(action_rules.home, rollout):
-        found.append((caller.ours(f"home {name}"), _effect_of_home(shown)))
+        found.append((caller.ours(f"home {name}"), effect_of_home(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
     found += _of_gates(rollout, caller)
@@ -220,13 +220,13 @@ def _fits(judge: action_rules.Judge, rollout: Object) -> bool:
         return False
 
 
-def _live(shown: Release) -> str:
+def live_hash(shown: Release) -> str:
     """Our hash of the version that the inactive side's workloads have together."""
     first, *others = (each.workload.version for each in shown.of_inactive)
     return version_together(first, others).template_hash
 
 
-def _effect_of_start(shown: Release) -> str:
+def effect_of_start(shown: Release) -> str:
     sides = sides_of(shown.rollout)
     names = sides.members(sides.inactive) if sides is not None else ()
     told = f"releases the version of {' and '.join(names)}"
@@ -238,11 +238,11 @@ def _effect_of_start(shown: Release) -> str:
     return f"{told}, and loads {counts}" if beside else f"{told}, and loads its {_counted(loads)}"
 
 
-def _effect_of_home(shown: Release) -> str:
+def effect_of_home(shown: Release) -> str:
     return f"releases the version of {named(shown.rollout)}, which loads {_counted(shown.full_size)}"
 
 
-def _effect_of_abort(shown: Release) -> str:
+def effect_of_abort(shown: Release) -> str:
     status, sides = shown.rollout.get("status") or {}, turning(shown.rollout)
     extra = extra_accelerators(shown)
     lacking = shown.own_size - shown.stable.workload.replicas if shown.stable is not None else 0

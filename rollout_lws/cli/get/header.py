@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ from rollout_lws.cli.changes import changed
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.get import gates
 from rollout_lws.cli.get.author import author
-from rollout_lws.cli.get.plan import PlannedStep, peak
+from rollout_lws.cli.get.plan import Peak, PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.sides import (
@@ -49,8 +50,8 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
         ("Message", message(shown.rollout)),
         *(("Cause", cause) for cause in _causes(shown.rollout)),
         *(("Gate", gate) for gate in gates.lines(shown.rollout, now)),
-        ("Change", _change(shown, now)),
-        ("Users", _users(shown)),
+        ("Change", change(shown, now)),
+        ("Users", users(shown)),
         ("Groups", _groups(shown, now)),
         ("GPU", _accelerators(shown, steps)),
         ("Steps", _steps(shown.rollout, steps)),
@@ -113,7 +114,7 @@ def _causes(rollout: Object) -> Iterator[str]:
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
 
 
-def _change(shown: Release, now: datetime) -> str:
+def change(shown: Release, now: datetime) -> str:
     """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.edited is None:
         return ""
@@ -145,7 +146,7 @@ _ANSWERS = {
 }
 
 
-def _users(shown: Release) -> str:
+def users(shown: Release) -> str:
     rollout = shown.rollout
     status = rollout.get("status") or {}
     told = status.get("traffic") or {}
@@ -198,14 +199,26 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     now = summary(shown.rollout)["accelerators"]
     if not now or shown.stable is None or not releasing(shown.rollout):
         return now
+    most = peak_of(shown, steps)
+    if most is None:
+        return f"{now} now"
+    return f"{now} now   {most.accelerators} at peak ({f'step {most.step}' if most.step else 'at the end'})"
+
+
+def peak_of(shown: Release, steps: tuple[PlannedStep, ...]) -> Peak | None:
+    """The peak of a release that is on, with companions of a pair; None where it takes no more than what serves, or
+    none at all, and when it is over.
+    """
+    if shown.stable is None or not releasing(shown.rollout) or have_turned(shown.rollout):
+        return None
     old, new = shown.stable.workload, (shown.edited or shown.stable).workload.version
     each = old.version.accelerators, new.accelerators
     most = peak(shown.rollout, steps, shown.full_size, standing=old.replicas, each=each)
     beside = sum(_accelerators_of_both(one, other) for one, other in shown.companions)
-    if most is None or not (any(each) or beside) or have_turned(shown.rollout):
-        return f"{now} now"
+    if most is None or not (any(each) or beside):
+        return None
     # At the peak both sides stand whole, and so do companions.
-    return f"{now} now   {most.accelerators + beside} at peak ({f'step {most.step}' if most.step else 'at the end'})"
+    return replace(most, accelerators=most.accelerators + beside)
 
 
 def _accelerators_of_both(active: Facts | None, inactive: Facts | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import replace
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.releases import Release, fetch_before, gathered, pods_of, sets_of, target_of, typed, workload_names
 from rollout_lws.cli.rollouts import releasing
-from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.cli.watch.cache import Signal, WatchCache
 from rollout_lws.cli.watch.stream import passes
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS, Resource
@@ -25,8 +24,10 @@ _ASK_AGAIN = 30.0
 class Live:
     """The release of ``rollout``, with all pods or leaders only. ``changed`` is set on every change."""
 
-    def __init__(self, transport: Transport, rollouts: Resource, rollout: Object, *, pods: bool) -> None:
-        self.changed = threading.Event()
+    def __init__(
+        self, transport: Transport, rollouts: Resource, rollout: Object, changed: Signal, *, pods: bool = False
+    ) -> None:
+        self._changed = changed
         self._transport, self._rollouts = transport, rollouts
         self._name, self._namespace = rollout["metadata"]["name"], rollout["metadata"]["namespace"]
         self._caches: list[WatchCache[Any]] = []
@@ -79,7 +80,7 @@ class Live:
             return obj if kind is dict else typed(obj, kind)
 
         path = resource.path(self._namespace)
-        self._caches.append(WatchCache(self._transport, path, query, decode, self.changed))
+        self._caches.append(WatchCache(self._transport, path, query, decode, self._changed))
         return self._caches[-1]
 
     def _version_before(self, rollout: Object) -> Version | None:

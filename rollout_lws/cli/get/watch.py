@@ -35,10 +35,11 @@ def one(transport: Transport, rollouts: Resource, name: str, output: str | None,
         _in_lines(transport, rollouts, rollout, pinned, output)
         return
     wide = output == "wide"
-    with Live(transport, rollouts, rollout, pods=wide) as live, _screen() as drawn:
+    changed = threading.Event()
+    with Live(transport, rollouts, rollout, changed, pods=wide) as live, _screen() as drawn:
         shown = None
         while shown is None or not has_ended(shown.rollout, pinned):
-            _await(live.changed)
+            _await(changed)
             shown = live.look() or shown
             if shown is not None:
                 now = datetime.now(UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import click
 
@@ -17,6 +17,12 @@ from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 _Kind = TypeVar("_Kind")
 #: Seconds that join waits for the thread to end.
 _FAREWELL = 0.5
+
+
+class Signal(Protocol):
+    """What a cache sets for each change, from its own thread: a ``threading.Event``, or what wakes an event loop."""
+
+    def set(self) -> None: ...
 
 
 class WatchCache(Generic[_Kind]):
@@ -33,7 +39,7 @@ class WatchCache(Generic[_Kind]):
         path: str,
         query: dict[str, str],
         decode: Callable[[Object], _Kind | None],
-        changed: threading.Event,
+        changed: Signal,
         version: str = "",
     ) -> None:
         self.trouble = self._reported = ""

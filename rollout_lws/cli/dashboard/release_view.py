@@ -1,0 +1,162 @@
+"""What the page shows of one release, as a JSON value: steps, groups, gates, accelerators, and what one may do. Pure.
+
+Times are RFC 3339, by the API server's clock or the kubelets'; how long something takes is the page's to say, which has
+that clock. Texts are text, whatever a container has put into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from rollout_lws.cli.dashboard.offers import offers
+from rollout_lws.cli.get.ahead import after_approval
+from rollout_lws.cli.get.bands import Band, bands, trouble_of
+from rollout_lws.cli.get.header import change, extra_accelerators, peak_of, users
+from rollout_lws.cli.get.plan import PlannedStep, planned_steps
+from rollout_lws.cli.releases import Release
+from rollout_lws.cli.rollouts import gates, message, planned_gates, releasing, style, summary, watched_gates
+from rollout_lws.cli.sides import called, named
+from rollout_lws.workload.groups import Group
+
+Object = dict[str, Any]
+
+
+def view(shown: Release, now: datetime) -> Object:
+    """The whole page of one release."""
+    rollout = shown.rollout
+    meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
+    steps = planned_steps(rollout, shown.full_size)
+    traffic, most = status.get("traffic") or {}, peak_of(shown, steps)
+    return {
+        "namespace": meta["namespace"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "workload": called(rollout, named(rollout)),
+        "release": str(status.get("observedRolloutID") or ""),
+        "state": said["state"],
+        "since": said["since"],
+        "releasing": releasing(rollout),
+        "paused": bool(status.get("paused")),
+        "message": message(rollout),
+        "change": change(shown, now),
+        "users": users(shown),
+        "causes": [_cause(each) for each in status.get("notReadyGroups") or ()],
+        "at": int(status.get("currentStepIndex") or 0),
+        "stepState": str(status.get("currentStepState") or ""),
+        "ending": (status.get("finalising") or {}).get("task"),
+        "steps": [_step(rollout, each) for each in steps],
+        "after": after_approval(shown, steps),
+        "versions": [_version(band, now) for band in bands(shown)],
+        "gates": list(_gates(rollout)),
+        "asked": _weight(traffic.get("desired")),
+        "accepted": _weight(traffic.get("applied")),
+        "timeline": list(status.get("timeline") or ()),
+        "accelerators": {
+            "now": said["accelerators"],
+            "extra": extra_accelerators(shown),
+            "peak": most.accelerators if most is not None else None,
+            "peakStep": most.step if most is not None else None,
+        },
+        "offers": offers(shown),
+    }
+
+
+def _cause(told: Object) -> Object:
+    return {key: str(told.get(key) or "") for key in ("workload", "group", "pod", "container", "reason", "message")}
+
+
+def _step(rollout: Object, step: PlannedStep) -> Object:
+    pause = (style(rollout)["steps"][step.index - 1]).get("pause")
+    return {
+        "index": step.index,
+        "size": step.size,
+        "groups": step.groups,
+        "traffic": step.traffic,
+        "promotes": step.promotes,
+        "approval": pause is not None and not pause.get("duration"),
+        "pause": (pause or {}).get("duration"),
+        "gates": [str(each.get("name")) for each in (style(rollout)["steps"][step.index - 1]).get("gates") or ()],
+    }
+
+
+def _version(band: Band, now: datetime) -> Object:
+    return {
+        "workload": band.facts.name,
+        "role": band.role,
+        "revision": band.revision,
+        "new": band.is_new,
+        "weight": band.weight,
+        "asked": band.asked,
+        "info": band.info,
+        "groups": [_group(group, band, now) for group in band.groups],
+    }
+
+
+def _group(group: Group, band: Band, now: datetime) -> Object:
+    """One cell. ``state`` is a word of a closed list: ready, loading, failed, draining, terminating."""
+    why = band.reasons.get((band.facts.name, group.index), "") or trouble_of(group.leader)
+    leader, drained = group.leader.metadata, band.drains.get(group.uid)
+    if group.exhausted:
+        state, since = "failed", leader.deletion_timestamp
+    elif group.terminating:
+        state, since = "terminating", leader.deletion_timestamp
+    elif drained is not None:
+        state, since = "draining", drained
+    elif group.ready(now):
+        state, since = "ready", group.ready_since
+    else:
+        state, since = "failed" if why else "loading", leader.creation_timestamp
+    return {
+        "index": group.index,
+        "state": state,
+        "why": why,
+        "since": _time(since),
+        "created": _time(leader.creation_timestamp),
+        "leader": leader.name,
+        "node": group.leader.spec.node_name,
+        "pods": group.size,
+    }
+
+
+def _gates(rollout: Object) -> Iterator[Object]:
+    """Each gate of the step and of the release: what it asks, and what the status knows of it."""
+    known = {str(each["name"]): each for each in gates(rollout)}
+    for of, planned in (("step", planned_gates(rollout)), ("release", watched_gates(rollout))):
+        for gate in planned:
+            name = str(gate.get("name"))
+            kept = known.get(name, {})
+            yield {
+                "name": name,
+                "of": of,
+                "window": gate.get("window"),
+                **{key: kept.get(key) for key in _OF_GATE},
+            }
+
+
+_OF_GATE = (
+    "result",
+    "since",
+    "finishedAt",
+    "value",
+    "stableValue",
+    "limit",
+    "samples",
+    "stableSamples",
+    "share",
+    "shareFrom",
+    "shareTo",
+    "shareLimit",
+    "message",
+    "by",
+    "job",
+)
+
+
+def _weight(known: Object | None) -> int | None:
+    return None if known is None else int(known.get("weight") or 0)
+
+
+def _time(at: datetime | None) -> str:
+    return at.isoformat() if at is not None else ""

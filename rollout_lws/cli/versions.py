@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.cli.sides import sides_of
 from rollout_lws.errors import UsageError
 from rollout_lws.targets.table import format_of_members
 
@@ -61,6 +62,29 @@ def stored(records: Iterable[Object], group: str) -> list[Stored]:
 def _annotations(obj: Object) -> Mapping[str, Any]:
     found: Mapping[str, Any] = obj["metadata"].get("annotations") or {}
     return found
+
+
+#: By the controller's rollback reason.
+_LEFT = {"Aborted": "aborted", "Rollback": "taken back", "Continuous": "superseded"}
+
+
+def role_of(each: Stored, rollout: Object) -> str:
+    """What the version is to the Rollout now: stable, aborted, new, inactive; "" for none of these."""
+    status = rollout.get("status") or {}
+    if each.template_hash == (status.get("stable") or {}).get("templateHash"):
+        return "stable"
+    if each.template_hash == (status.get("aborted") or {}).get("templateHash"):
+        return "aborted"
+    if status.get("phase") == "Progressing" and each.template_hash == status.get("observedTemplateHash"):
+        return "new"
+    if sides_of(rollout) is not None and each.template_hash == status.get("inactiveHash"):
+        return "inactive"
+    return ""
+
+
+def left_because(each: Stored) -> str:
+    """Why the version's last release did not complete, in a word or two; "" when it did, or is on."""
+    return _LEFT.get(each.rollback_reason, "")
 
 
 def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | None) -> Stored:

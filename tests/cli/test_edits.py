@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import keys
-from rollout_lws.cli.actions import edits
+from rollout_lws.cli.actions import edit_client
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.versions import containers
@@ -121,14 +121,14 @@ def test_what_git_keeps_is_edited_with_force_only(world: World, command: list[st
 
 def test_an_edit_of_somebody_else_meanwhile_is_not_overwritten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.release(**HEALTHY)
-    look = edits._look
+    look = edit_client.look
 
     def then_somebody_scales(*given: Any) -> Any:
         seen = look(*given)
         world.do(lambda: world.server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 9}}))
         return seen
 
-    monkeypatch.setattr(edits, "_look", then_somebody_scales)
+    monkeypatch.setattr(edit_client, "look", then_somebody_scales)
     result = world.run("restart", "llama")
     assert result.exit_code == 1
     assert "was changed by another client meanwhile" in str(result.exception)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.events.command import scope_of
 from rollout_lws.cli.events.event_log import Happening, document, happening, lines, merged, row
+from rollout_lws.cli.events.scope import scope_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ROUTINGS = {

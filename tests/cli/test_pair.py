@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.events.command import scope_of
+from rollout_lws.cli.events.scope import scope_of
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.errors import ApiError, RolloutLwsError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS

@@ -8,7 +8,7 @@ from os import terminal_size
 import pytest
 
 from rollout_lws.cli.demo.teller import Teller
-from rollout_lws.cli.get.ahead import Caller
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.screen import Screen
 

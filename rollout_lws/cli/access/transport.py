@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
+from rollout_lws.cli.access.clock import ServerClock
 from rollout_lws.cli.access.connection import JSON, Connection
 from rollout_lws.cli.access.refusals import refusal, too_busy
 from rollout_lws.errors import ApiError, Unreachable
@@ -48,7 +49,7 @@ class Transport:
 
     ``timeout`` is seconds per request, including retries while the server is busy (429, or 503 with Retry-After).
     Credentials that the server rejects are renewed once where that may help; unless ``asks``, a credential plugin may
-    not prompt and has no more time than a request.
+    not prompt and has no more time than a request. ``clock`` is the server's, which twins share.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Transport:
         asks: bool = True,
     ) -> None:
         self.namespace = context.namespace
+        self.clock = ServerClock()
         self._context = context
         self._url = urlsplit(context.server)
         self._timeout = timeout
@@ -240,7 +242,9 @@ class Transport:
         content = None if body is None else _encoded(body)
         asked, busy = time.monotonic(), 0
         while True:
+            began = time.time()
             answer = self._ask_logged_in(connection, method, target, content, content_type)
+            self.clock.heard(answer.headers.get("Date"), began)
             if answer.status < 400:
                 return answer
             told = _told(answer)

@@ -311,7 +311,7 @@ def at(judge: Judge, step: int | None, release: str | None) -> Judge:
     """``judge``, bound to the release and step that the user saw on screen; None accepts any."""
 
     def bound(rollout: Object) -> Ask | Already:
-        seen = _status(rollout).get("observedRolloutID")
+        seen = str(_status(rollout).get("observedRolloutID") or "")
         if release is not None and release != seen:
             raise UsageError(
                 f"{_name(rollout)} is about release {seen or 'none'} now, not {release}: look with"

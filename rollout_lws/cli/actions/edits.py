@@ -6,40 +6,28 @@ The controller releases edits of the templates like any version. They need ``pat
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
 
-from rollout_lws.cli import gitops, versions
+from rollout_lws.cli import versions
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.actions import action_rules, pair_rules
-from rollout_lws.cli.actions.action_client import ask
+from rollout_lws.cli.actions import edit_client, pair_rules
+from rollout_lws.cli.actions.edit_client import Seen, look, patch, released
 from rollout_lws.cli.options import rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_companions, side_hash, stored_versions
-from rollout_lws.cli.rollouts import (
-    fetch_named,
-    fetch_rollout,
-    fetch_workload,
-    find_rollouts,
-    recorded_capacity,
-    release_name,
-)
-from rollout_lws.cli.sides import Sides, called, kept_version, scales_sides, sides_of, standing_in
+from rollout_lws.cli.releases import stored_versions
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
+from rollout_lws.cli.sides import called, standing_in
 from rollout_lws.cli.view import age, document, table
-from rollout_lws.cli.watch.stream import follow
-from rollout_lws.errors import ApiError, UsageError
+from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
-from rollout_lws.targets.table import released_type
 from rollout_lws.targets.version import HASH_SEPARATOR, hashes_of
 
 _force = click.option("--force", is_flag=True, help="Though a GitOps controller keeps the LWS and may take it back.")
 _SHOWN_IMAGES = 3
 _SHOWN_DIGITS = 5
-#: Role shown for a version whose release did not complete, by the controller's rollback reason.
-_LEFT = {"Aborted": "aborted", "Rollback": "taken back", "Continuous": "superseded"}
 
 
 @click.command()
@@ -49,8 +37,7 @@ _LEFT = {"Aborted": "aborted", "Rollback": "taken back", "Continuous": "supersed
 @with_target
 def history(name: str, revision: int | None, output: str | None, target: Target) -> None:
     """List the versions that Rollout NAME has stored; undo goes back to any of them."""
-    transport = click.get_current_context().with_resource(Transport.to(target))
-    rollouts = find_rollouts(transport, target.api_group)
+    transport, rollouts = _cluster(target)
     rollout = fetch_rollout(transport, rollouts, release_name(name))
     known = stored_versions(transport, rollouts, rollout)
     if revision is not None:
@@ -67,7 +54,7 @@ def history(name: str, revision: int | None, output: str | None, target: Target)
     for each in known:
         more = len(each.images) - _SHOWN_IMAGES
         images = ", ".join(each.images[:_SHOWN_IMAGES]) + (f" and {more} more" if more > 0 else "")
-        role = _role(each, rollout)
+        role = versions.role_of(each, rollout) or versions.left_because(each)
         rows.append((str(each.number), role, each.revision, _short(each.template_hash), age(each.created, now), images))
     click.echo("\n".join(table(rows)))
 
@@ -79,33 +66,10 @@ def history(name: str, revision: int | None, output: str | None, target: Target)
 @with_target
 def undo(name: str, to_revision: int | None, force: bool, target: Target) -> None:
     """Put the version before into the LWS of Rollout NAME; in mid-release that is the stable one."""
-
-    def edit(seen: Seen) -> tuple[versions.Operations, str]:
-        found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
-        what = _released(seen)
-        if found.template_hash == seen.stable:
-            on = action_rules.phase_of(seen.rollout) == "Progressing"
-            what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
-        elif found.template_hash == seen.aborted:
-            what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
-        elif kept_version(seen.rollout) == found.template_hash:
-            what = "its groups are still there, and get all requests without steps"
-        message = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
-        return versions.putting_back(seen.lws, found.members), message
-
-    def prepare(seen: Seen) -> bool:
-        # When the template is the stable one again, LWS deletes all surge groups at once, so drain requests first.
-        found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
-        surge = recorded_capacity(seen.rollout).surges and action_rules.phase_of(seen.rollout) == "Progressing"
-        if not surge or found.template_hash != seen.stable:
-            return False
-        _abort(seen)
-        return True
-
-    def instead(seen: Seen, sides: Sides) -> str:
-        return pair_rules.way_back(seen.rollout, sides, seen.known, seen.live, to_revision)
-
-    _edit(name, target, force, edit, prepare, instead=instead)
+    transport, rollouts = _cluster(target)
+    click.echo(
+        edit_client.undo(transport, rollouts, release_name(name), number=to_revision, force=force, tell=click.echo)
+    )
 
 
 @click.command()
@@ -122,9 +86,18 @@ def restart(name: str, force: bool, target: Target) -> None:
                 f" nothing to restart before it is promoted, or taken back with `rollout-lws undo {release_name(name)}`"
             )
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        return versions.restarting(seen.lws, now), f"is to be restarted: {_released(seen)}"
+        return versions.restarting(seen.lws, now), f"is to be restarted: {released(seen)}"
 
-    _edit(name, target, force, edit, instead=lambda seen, sides: pair_rules.without_restart(seen.rollout, sides))
+    transport, rollouts = _cluster(target)
+    message = edit_client.edit(
+        transport,
+        rollouts,
+        release_name(name),
+        edit,
+        force=force,
+        instead=lambda seen, sides: pair_rules.without_restart(seen.rollout, sides),
+    )
+    click.echo(message)
 
 
 @click.group("set")
@@ -148,7 +121,8 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
         operations, told = versions.setting_images(seen.lws, wanted, role)
         return operations if told else [], "; ".join(told) or "has these images already"
 
-    _edit(name, target, force, edit)
+    transport, rollouts = _cluster(target)
+    click.echo(edit_client.edit(transport, rollouts, release_name(name), edit, force=force))
 
 
 @click.command("release-hold")
@@ -157,7 +131,14 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 @with_target
 def release_hold(name: str, yes: bool, target: Target) -> None:
     """Let the workload of Rollout NAME roll by itself, without steps, until the annotation is removed."""
-    seen = _look(name, target, lambda seen, sides: pair_rules.without_hold(seen.rollout, sides), held=True)
+    transport, rollouts = _cluster(target)
+    seen = look(
+        transport,
+        rollouts,
+        release_name(name),
+        lambda seen, sides: pair_rules.without_hold(seen.rollout, sides),
+        held=True,
+    )
     made = standing_in(seen.rollout)
     if made:
         raise UsageError(
@@ -181,146 +162,14 @@ def release_hold(name: str, yes: bool, target: Target) -> None:
     if not yes and not click.confirm(f"{what}: {rolls}. Go on?", err=True):
         raise UsageError("nothing was changed")
     for each in held:
-        _patch(replace(seen, lws=each), versions.annotating(each, mark, "true"))
+        patch(replace(seen, lws=each), versions.annotating(each, mark, "true"))
     again = f"kubectl annotate lws {' '.join(names)} {mark}-"
     click.echo(f"{what} {are} let go of: {rolls}; to have {'them' if len(names) > 1 else 'it'} held again: {again}")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A release as an edit reads it. ``live``, ``stable`` and ``aborted`` are our hashes of the LWS's current version,
-    the serving version, and the last aborted one ("": none). ``beside`` are companions of a pair's active side.
-    """
-
-    transport: Transport
-    rollouts: Resource
-    rollout: Object
-    lws: Object
-    known: list[versions.Stored]
-    live: str
-    stable: str
-    aborted: str
-    beside: tuple[Object, ...] = ()
-
-    @property
-    def called(self) -> str:
-        """The edited workload as commands name it."""
-        return called(self.rollout, self.lws["metadata"]["name"])
-
-
-#: Why an edit of a pair is refused, and what to do instead.
-Instead = Callable[[Seen, Sides], str]
-
-
-def _of_pair(seen: Seen, sides: Sides) -> str:
-    return pair_rules.without_edit(seen.rollout, sides)
-
-
-def _look(name: str, target: Target, instead: Instead = _of_pair, *, held: bool = False) -> Seen:
-    """Reads the release; UsageError for a pair, whose templates only their owner edits. ``held``: what is meant is the
-    hold, which the active side of a pair has if releases scale it.
-    """
+def _cluster(target: Target) -> tuple[Transport, Resource]:
     transport = click.get_current_context().with_resource(Transport.to(target))
-    rollouts = find_rollouts(transport, target.api_group)
-    rollout = fetch_rollout(transport, rollouts, release_name(name))
-    known = stored_versions(transport, rollouts, rollout)
-
-    def told(record: str) -> str:
-        return str(((rollout.get("status") or {}).get(record) or {}).get("templateHash") or "")
-
-    sides = sides_of(rollout)
-    of_active = held and sides is not None and sides.known and scales_sides(rollout)
-    if of_active and sides is not None:
-        lws = fetch_named(transport, rollout, sides.active)
-    else:
-        lws = fetch_workload(transport, rollout)
-    companions = fetch_companions(transport, rollout)
-    live = side_hash(rollout, lws, companions)
-    beside = [companions[each] for each in sides.members(sides.active)[1:] if each in companions] if sides else ()
-    seen = Seen(transport, rollouts, rollout, lws, known, live, told("stable") or live, told("aborted"), (*beside,))
-    if sides is not None and not of_active:
-        raise UsageError(instead(seen, sides))
-    return seen
-
-
-def _released(seen: Seen) -> str:
-    """What becomes of another version in the LWS: while another one stands in for it, it has no groups."""
-    made = standing_in(seen.rollout)
-    if not made or action_rules.phase_of(seen.rollout) == "Progressing":
-        return "it is released in steps"
-    if action_rules.waits_to_leave(seen.rollout):
-        return f"it waits for `rollout-lws home {seen.rollout['metadata']['name']}`"
-    loads = seen.rollout["spec"].get("replicas")
-    count = "its groups" if not loads else "1 group" if loads == 1 else f"{loads} groups"
-    return f"it is released in steps and loads {count}, and the requests come back from {called(seen.rollout, made)}"
-
-
-#: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.
-Edit = Callable[[Seen], tuple[versions.Operations, str]]
-
-
-def _edit(
-    name: str,
-    target: Target,
-    force: bool,
-    edit: Edit,
-    prepare: Callable[[Seen], bool] | None = None,
-    *,
-    instead: Instead = _of_pair,
-) -> None:
-    """Edit the LWS. ``prepare`` runs before a needed edit and returns whether it changed the release."""
-    seen = _look(name, target, instead)
-    operations, told = edit(seen)
-    if operations:
-        _refuse_kept(seen.lws, force)
-        if prepare is not None and prepare(seen):
-            seen = _look(name, target)
-            operations, told = edit(seen)
-    if operations:
-        _patch(seen, operations)
-    click.echo(f"{seen.called} {told}")
-
-
-def _patch(seen: Seen, operations: versions.Operations) -> None:
-    """Apply the patch; UsageError when the LWS has changed since it was read."""
-    try:
-        seen.transport.json_patch(_path(seen.lws), operations)
-    except ApiError as error:
-        if error.code in (409, 422) and _moved(seen):
-            raise UsageError(
-                f"{seen.called} was changed by another client meanwhile, nothing was"
-                " changed here: look and decide again"
-            ) from error
-        raise
-
-
-def _abort(seen: Seen) -> None:
-    """Abort the release and wait until the rollback has finished."""
-    name = seen.rollout["metadata"]["name"]
-    click.echo(ask(seen.transport, seen.rollouts, name, action_rules.abort(), reason="undo"))
-    current = fetch_rollout(seen.transport, seen.rollouts, name)
-    for rollout in follow(seen.transport, seen.rollouts, current, None):
-        if action_rules.phase_of(rollout) != "Progressing":
-            return
-
-
-def _path(lws: Object) -> str:
-    return released_type(lws).resource.path(lws["metadata"]["namespace"], lws["metadata"]["name"])
-
-
-def _moved(seen: Seen) -> bool:
-    before = seen.lws["metadata"]
-    now = fetch_named(seen.transport, seen.rollout, before["name"])["metadata"]
-    return (now["uid"], now["generation"]) != (before["uid"], before["generation"])
-
-
-def _refuse_kept(lws: Object, force: bool) -> None:
-    keeper = gitops.owner(lws)
-    if keeper and not force:
-        raise UsageError(
-            f"{lws['kind'].lower()}/{lws['metadata']['name']} is kept by {keeper}, which may take this back: change it"
-            " in Git, or give --force"
-        )
+    return transport, find_rollouts(transport, target.api_group)
 
 
 def _pairs(images: tuple[str, ...]) -> dict[str, str]:
@@ -341,23 +190,10 @@ def _short(template_hash: str) -> str:
     return template_hash if len(own) == 1 else HASH_SEPARATOR.join(each[:_SHOWN_DIGITS] for each in own)
 
 
-def _role(each: versions.Stored, rollout: Object) -> str:
-    status = rollout.get("status") or {}
-    if each.template_hash == (status.get("stable") or {}).get("templateHash"):
-        return "stable"
-    if each.template_hash == (status.get("aborted") or {}).get("templateHash"):
-        return "aborted"
-    if status.get("phase") == "Progressing" and each.template_hash == status.get("observedTemplateHash"):
-        return "new"
-    if sides_of(rollout) is not None and each.template_hash == status.get("inactiveHash"):
-        return "inactive"
-    return _LEFT.get(each.rollback_reason, "")
-
-
 def _as_json(each: versions.Stored, rollout: Object) -> Object:
     return {
         "revision": each.number,
-        "role": _role(each, rollout),
+        "role": versions.role_of(each, rollout) or versions.left_because(each),
         "lwsRevision": each.revision,
         "templateHash": each.template_hash,
         "created": each.created,

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions import action_rules, edit_client
 from rollout_lws.cli.actions.action_client import Looking, ask
 from rollout_lws.cli.actions.command import judge_start
 from rollout_lws.errors import ApiError, UsageError
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.released import RELEASED
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
 Object = dict[str, Any]
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-#: Of an address or a reason that a page sends.
+#: Of a reason that a page sends.
 _LONGEST = 1000
+READ_ONLY = "this page is read-only: it was started with --read-only"
 
 
 class Acting:
@@ -23,49 +25,69 @@ class Acting:
     def __init__(self, transport: Transport, rollouts: Resource, *, read_only: bool) -> None:
         self._transport, self._rollouts, self._read_only = transport, rollouts, read_only
 
-    def rights(self, namespace: str) -> Object:
-        """Whether the user may act on Rollouts of a namespace: ``act`` is why not, "" where they may."""
+    def rights(self, namespace: str, kind: str = "") -> Object:
+        """Why the user may not ask for an action in a namespace (``act``), and not edit a workload of this kind
+        (``undo``); "" where they may.
+        """
         if self._read_only:
-            return {"act": "this page is read-only: it was started with --read-only"}
-        asked = {"group": self._rollouts.group, "resource": "rollouts", "subresource": "status", "verb": "patch"}
-        if self._may(namespace, asked):
-            return {"act": ""}
-        return {
-            "act": f"you may not patch rollouts/status in namespace {namespace}: ask an administrator for that right"
-        }
-
-    def _may(self, namespace: str, attributes: Object) -> bool:
-        """Whether the API server would let the user; True where it cannot be asked, since it refuses later then."""
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"namespace": namespace, **attributes}},
-        }
-        try:
-            answer = self._transport.within(namespace).create(_REVIEWS, review)
-        except ApiError:
-            return True
-        return bool((answer.get("status") or {}).get("allowed"))
+            return {"act": READ_ONLY, "undo": READ_ONLY}
+        edited = next((each for each in RELEASED if each.kind == kind), LEADER_WORKER_SETS)
+        with self._transport.within(namespace) as transport:
+            return {
+                "act": _why_not(transport, self._rollouts, "status"),
+                "undo": _why_not(transport, edited),
+            }
 
     def act(self, namespace: str, name: str, asked: Object) -> str:
         """What came of a request that names its ``action``, and the ``release`` and ``step`` that the page shows.
         UsageError when it makes no sense, or when the release has moved on.
         """
-        if self._read_only:
-            raise UsageError("this page is read-only: it was started with --read-only")
-        release, step = asked.get("release"), asked.get("step")
-        if not isinstance(release, str) or not isinstance(step, int):
+        release, step = asked.get("release"), _number(asked, "step")
+        if not isinstance(release, str) or step is None:
             raise UsageError("name the release and the step that the page shows")
-        pinned = action_rules.at(_judge(asked), step, release)
-        wanted: action_rules.Judge | Looking = pinned
-        if asked.get("action") == "start":
-            wanted = Looking(lambda transport, rollout: action_rules.at(judge_start(transport, rollout), step, release))
-        reason = str(asked.get("reason") or "")[:_LONGEST] or None
-        transport = self._transport.within(namespace)
-        try:
-            return ask(transport, self._rollouts, name, wanted, reason=reason)
-        finally:
-            transport.close()
+        with self._transport.within(namespace) as transport:
+            if asked.get("action") == "undo":
+                return self._undo(transport, name, asked, step, release)
+            wanted: action_rules.Judge | Looking = action_rules.at(_judge(asked), step, release)
+            if asked.get("action") == "start":
+                wanted = Looking(lambda there, rollout: action_rules.at(judge_start(there, rollout), step, release))
+            return ask(transport, self._rollouts, name, wanted, reason=_reason(asked))
+
+    def _undo(self, transport: Transport, name: str, asked: Object, step: int, release: str) -> str:
+        """The page gets all that is done as one text."""
+        told: list[str] = []
+        pin = action_rules.at(lambda _: action_rules.Already(""), step, release)
+        done = edit_client.undo(
+            transport,
+            self._rollouts,
+            name,
+            number=_number(asked, "revision"),
+            force=asked.get("force") is True,
+            pin=pin,
+            tell=told.append,
+        )
+        return "; ".join([*told, done])
+
+
+def _why_not(transport: Transport, resource: Resource, subresource: str = "") -> str:
+    """Why the user may not patch objects of this kind in the namespace; "" where they may, and where the API server
+    cannot be asked, since it refuses later then.
+    """
+    attributes = {"namespace": transport.namespace, "verb": "patch", "resource": resource.plural}
+    attributes |= {"group": resource.group} | ({"subresource": subresource} if subresource else {})
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    try:
+        answer = transport.post(_REVIEWS, review)
+    except ApiError:
+        return ""
+    if (answer.get("status") or {}).get("allowed"):
+        return ""
+    what = f"{resource}/{subresource}" if subresource else str(resource)
+    return f"you may not patch {what} in namespace {transport.namespace}: ask an administrator for that permission"
 
 
 def _judge(asked: Object) -> action_rules.Judge:
@@ -75,6 +97,11 @@ def _judge(asked: Object) -> action_rules.Judge:
             return action_rules.approve
         case "promote":
             return action_rules.promote_full
+        case "jump":
+            step = _number(asked, "toStep")
+            if step is None:
+                raise UsageError("name the step to go to")
+            return action_rules.jump_to(step)
         case "pause":
             return action_rules.pause
         case "resume":
@@ -91,3 +118,12 @@ def _judge(asked: Object) -> action_rules.Judge:
             return action_rules.skip(str(asked.get("gate") or ""))
         case other:
             raise UsageError(f"there is no action {other!r}")
+
+
+def _reason(asked: Object) -> str | None:
+    return str(asked.get("reason") or "")[:_LONGEST] or None
+
+
+def _number(asked: Object, name: str) -> int | None:
+    found = asked.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -11,11 +11,11 @@ class Bell:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._next = self._loop.create_future()
+        self._next = asyncio.Event()
 
     @property
-    def next(self) -> asyncio.Future[None]:
-        """Done with the next change."""
+    def next(self) -> asyncio.Event:
+        """Set by the next change."""
         return self._next
 
     def set(self) -> None:
@@ -25,5 +25,5 @@ class Bell:
             self._loop.call_soon_threadsafe(self._ring)
 
     def _ring(self) -> None:
-        rung, self._next = self._next, self._loop.create_future()
-        rung.set_result(None)
+        rung, self._next = self._next, asyncio.Event()
+        rung.set()

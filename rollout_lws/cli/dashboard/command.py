@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import webbrowser
-from dataclasses import dataclass
+from dataclasses import replace
 
 import click
-from aiohttp import web
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.dashboard.protection import TOKEN, Door
-from rollout_lws.cli.dashboard.server import Dashboard, Page
+from rollout_lws.cli.dashboard.server import Page
+from rollout_lws.cli.dashboard.serving import LOOPBACK, Place, serve
+from rollout_lws.cli.get.caller import caller_of
 from rollout_lws.cli.options import known_names, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
-from rollout_lws.errors import ApiError, UsageError
+from rollout_lws.errors import ApiError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
 
-LOOPBACK = "127.0.0.1"
 #: The same each time, so that an address that was sent leads to the reader's own page.
 PORT = 8321
 
@@ -28,12 +25,26 @@ PORT = 8321
 @click.argument("name", required=False, shell_complete=known_names)
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("--address", default=LOOPBACK, show_default=True, help="Address to listen on.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME[:PORT]",
+    help="A further name by which browsers reach it, through a tunnel for example; repeatable.",
+)
 @click.option("--no-browser", is_flag=True, help="Print the address only.")
-@click.option("--read-only", is_flag=True, help="Show, and let nobody act.")
+@click.option("--read-only", is_flag=True, help="Show releases, and refuse all actions.")
 @click.option("-l", "--selector", metavar="SELECTOR", help="Only Rollouts with these labels.")
 @with_target
 def dashboard(
-    name: str | None, port: int, address: str, no_browser: bool, read_only: bool, selector: str | None, target: Target
+    name: str | None,
+    port: int,
+    address: str,
+    hosts: tuple[str, ...],
+    no_browser: bool,
+    read_only: bool,
+    selector: str | None,
+    target: Target,
 ) -> None:
     """Show releases on a page in the browser, with what one may do with them, until Ctrl-C.
 
@@ -47,9 +58,16 @@ def dashboard(
         found = fetch_rollout(transport, rollouts, release_name(name))
         first = f"{found['metadata']['namespace']}/{found['metadata']['name']}"
     namespace = target.namespace or _listable(transport, rollouts)
-    page = Page(transport, rollouts, namespace, selector, read_only)
+    page = Page(
+        transport,
+        rollouts,
+        namespace,
+        selector,
+        read_only,
+        lambda namespace: caller_of(replace(target, namespace=namespace)),
+    )
     with asyncio.Runner() as runner:
-        runner.run(serve(page, address, port, first=first, opens=not no_browser))
+        runner.run(serve(page, Place(address, port, hosts), first=first, opens=not no_browser))
 
 
 def _listable(transport: Transport, rollouts: Resource) -> str:
@@ -62,59 +80,3 @@ def _listable(transport: Transport, rollouts: Resource) -> str:
         click.echo(f"Of namespace {transport.namespace} alone: you may not list the Rollouts of all of them", err=True)
         return transport.namespace
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """Where a page is: its ``url`` with the token, and without."""
-
-    url: str
-    bare: str
-
-
-async def serve(page: Page, address: str, port: int, *, first: str = "", opens: bool = False) -> None:
-    """Serve the page until it is cancelled."""
-    runner, served = await start(page, address, port, first)
-    click.echo(f"Releases are shown at {served.url}")
-    if opens:
-        await asyncio.to_thread(webbrowser.open, served.url)
-    click.echo("Ctrl-C ends it", err=True)
-    try:
-        await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
-
-
-async def start(page: Page, address: str, port: int, first: str = "") -> tuple[web.AppRunner, Served]:
-    """A running server, and where it is. UsageError when the port is taken."""
-    runner, served = None, None
-    import socket
-
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    sock = socket.socket(family)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((address, port))
-    except OSError as error:
-        sock.close()
-        raise UsageError(
-            f"port {port} of {address} cannot be listened on: {error.strerror}; give another --port"
-        ) from error
-    port = sock.getsockname()[1]
-    token, ticket = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-    names = {address, "localhost", LOOPBACK} if address == LOOPBACK else {address}
-    door = Door(
-        frozenset(f"{f'[{each}]' if ':' in each else each}:{port}".lower() for each in names),
-        token,
-        ticket,
-        f"rollout-lws-{port}",
-    )
-    runner = web.AppRunner(
-        Dashboard(page, door).application, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
-    )
-    await runner.setup()
-    await web.SockSite(runner, sock).start()
-    host = f"[{address}]" if ":" in address else address
-    bare = f"http://{host}:{port}/{first}"
-    served = Served(f"{bare}?{TOKEN}={token}", bare)
-    return runner, served

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli.actions import action_rules
-from rollout_lws.cli.actions.action_rules import Ask, Judge
+from rollout_lws.cli.actions.action_rules import Already, Ask, Judge
 from rollout_lws.cli.get.ahead import after_approval, effect_of_abort, effect_of_home, effect_of_start, live_hash
-from rollout_lws.cli.get.plan import planned_steps
+from rollout_lws.cli.get.plan import PlannedStep, planned_steps
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import gates
-from rollout_lws.cli.sides import sides_of, standing_in
+from rollout_lws.cli.rollouts import gates, recorded_capacity, releasing
+from rollout_lws.cli.sides import called, edited, sides_of, standing_in
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -23,22 +23,71 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action: its name in addresses, what its button says, who judges it, and its effect in words."""
+    """One action: its name in addresses, what its button says, what is asked before it is done, who judges it, and its
+    effect in words.
+    """
 
     name: str
     label: str
+    question: Callable[[Release], str]
     judge: Callable[[Release], Judge]
     effect: Callable[[Release], str] = lambda _: ""
     applies: Callable[[Release], bool] = lambda _: True
     """Whether it is offered at all."""
 
 
+def _named(question: str) -> Callable[[Release], str]:
+    """The question with the Rollout's name, its release and its step."""
+
+    def ask(shown: Release) -> str:
+        status = shown.rollout.get("status") or {}
+        release = f"release {status['observedRolloutID']}" if status.get("observedRolloutID") else "the release"
+        return question.format(
+            name=shown.rollout["metadata"]["name"], release=release, step=action_rules.step_words(shown.rollout)
+        )
+
+    return ask
+
+
+def _may_undo(rollout: Object) -> Ask | Already:
+    """What can be said without the history, which is read only when it is undone."""
+    name = rollout["metadata"]["name"]
+    if sides_of(rollout) is not None:
+        raise UsageError(
+            f"rollout/{name} is a pair, whose workloads are not edited: in a release abort it, after it start the other"
+            f" side; `rollout-lws undo {name}` says which"
+        )
+    if not action_rules.phase_of(rollout):
+        raise UsageError(f"rollout/{name} is not seen by a controller yet: nothing can be undone")
+    return Ask("Undo", "")
+
+
+def _effect_of_undo(shown: Release) -> str:
+    if not releasing(shown.rollout):
+        return "the version before is released in steps"
+    first = "the release is aborted; then " if recorded_capacity(shown.rollout).surges else ""
+    return f"{first}the stable version is in the template again, and the release goes back to it"
+
+
 ACTIONS = (
-    Action("approve", "Approve", lambda _: action_rules.approve, lambda shown: _after(shown)),
-    Action("promote", "Promote all", lambda _: action_rules.promote_full, lambda _: "skips the steps that are left"),
+    Action(
+        "approve",
+        "Approve",
+        _named("Approve step {step} of {name}?"),
+        lambda _: action_rules.approve,
+        lambda shown: after_approval(shown, planned_steps(shown.rollout, shown.full_size)),
+    ),
+    Action(
+        "promote",
+        "Promote all",
+        _named("Promote {release} of {name} as a whole?"),
+        lambda _: action_rules.promote_full,
+        lambda _: "skips the steps that are left",
+    ),
     Action(
         "pause",
         "Pause",
+        _named("Pause {name}?"),
         lambda _: action_rules.pause,
         lambda _: "nothing goes forward until it is resumed",
         lambda shown: not action_rules.is_paused(shown.rollout),
@@ -46,15 +95,30 @@ ACTIONS = (
     Action(
         "resume",
         "Resume",
+        _named("Resume {name}?"),
         lambda _: action_rules.resume,
         lambda _: "the release goes on",
         lambda shown: action_rules.is_paused(shown.rollout),
     ),
-    Action("abort", "Abort", lambda _: action_rules.abort(), effect_of_abort),
-    Action("retry", "Retry", lambda _: action_rules.retry, lambda _: "counts deadlines and failures anew"),
+    Action("abort", "Abort", _named("Abort {release} of {name}?"), lambda _: action_rules.abort(), effect_of_abort),
+    Action(
+        "retry",
+        "Retry",
+        _named("Retry {release} of {name}?"),
+        lambda _: action_rules.retry,
+        lambda _: "counts deadlines and failures anew",
+    ),
+    Action(
+        "undo",
+        "Undo",
+        lambda shown: f"Put the version before into {called(shown.rollout, edited(shown.rollout))}?",
+        lambda _: _may_undo,
+        _effect_of_undo,
+    ),
     Action(
         "start",
         "Start",
+        lambda shown: f"Release the version of {_inactive(shown)}?",
         lambda shown: action_rules.start(live_hash(shown)) if shown.canary is not None else action_rules.start(""),
         lambda shown: effect_of_start(shown) if shown.canary is not None else "",
         lambda shown: sides_of(shown.rollout) is not None,
@@ -62,6 +126,7 @@ ACTIONS = (
     Action(
         "home",
         "Bring home",
+        lambda shown: f"Bring the requests of {shown.rollout['metadata']['name']} back to its own workload?",
         lambda _: action_rules.home,
         effect_of_home,
         lambda shown: bool(standing_in(shown.rollout)),
@@ -69,22 +134,61 @@ ACTIONS = (
 )
 
 
-def offers(shown: Release) -> list[Object]:
+def offers(shown: Release, steps: tuple[PlannedStep, ...]) -> list[Object]:
     """Each action that the page has a button for: ``refused`` is why it makes no sense now, "" where it does."""
-    return [*(_offer(each, shown) for each in ACTIONS if each.applies(shown)), *_skips(shown)]
+    listed = [_offer(each, shown) for each in ACTIONS if each.applies(shown)]
+    return [*listed, *_jumps(shown, steps), *_skips(shown)]
 
 
 def _offer(action: Action, shown: Release) -> Object:
     refused = refusal(action.judge(shown), shown.rollout)
-    effect = "" if refused else action.effect(shown)
-    return {"action": action.name, "label": action.label, "effect": effect, "refused": refused}
+    if refused:
+        return _told(action.name, action.label, "", "", refused)
+    return _told(action.name, action.label, action.question(shown), action.effect(shown), "")
+
+
+def _told(action: str, label: str, question: str, effect: str, refused: str) -> Object:
+    return {
+        "action": action,
+        "label": label,
+        "question": "" if refused else question,
+        "effect": "" if refused else effect,
+        "refused": refused,
+    }
+
+
+def _jumps(shown: Release, steps: tuple[PlannedStep, ...]) -> Iterator[Object]:
+    """To each other step of a release that is in its steps."""
+    name, status = shown.rollout["metadata"]["name"], shown.rollout.get("status") or {}
+    if not releasing(shown.rollout) or status.get("finalising"):
+        return
+    for step in steps:
+        if step.index != action_rules.step_of(shown.rollout):
+            refused = refusal(action_rules.jump_to(step.index), shown.rollout)
+            question = f"Go to step {step.index} of {name}?"
+            told = _told("jump", f"Go to step {step.index}", question, _where(step), refused)
+            yield {**told, "toStep": step.index}
+
+
+def _where(step: PlannedStep) -> str:
+    """What there is at the end of a step."""
+    if step.promotes:
+        return "promotes the new version"
+    groups = f"{step.groups} group{'' if step.groups == 1 else 's'} of the new version"
+    return f"{groups}, {step.traffic} traffic" if "%" in step.traffic else groups
 
 
 def _skips(shown: Release) -> Iterator[Object]:
     for name in dict.fromkeys(str(each["name"]) for each in gates(shown.rollout)):
         refused = refusal(action_rules.skip(name), shown.rollout)
-        effect = "" if refused else "passes it by hand"
-        yield {"action": "skip", "gate": name, "label": f"Skip {name}", "effect": effect, "refused": refused}
+        question = f"Pass gate {name} of {shown.rollout['metadata']['name']} by hand?"
+        told = _told("skip", f"Skip {name}", question, "passes it by hand", refused)
+        yield {**told, "gate": name}
+
+
+def _inactive(shown: Release) -> str:
+    sides = sides_of(shown.rollout)
+    return sides.called(sides.inactive) if sides is not None else ""
 
 
 def refusal(judge: Judge, rollout: Object) -> str:
@@ -94,7 +198,3 @@ def refusal(judge: Judge, rollout: Object) -> str:
     except UsageError as error:
         return str(error)
     return "" if isinstance(found, Ask) else found.told
-
-
-def _after(shown: Release) -> str:
-    return after_approval(shown, planned_steps(shown.rollout, shown.full_size))

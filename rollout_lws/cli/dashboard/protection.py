@@ -17,6 +17,8 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
+#: By this name a dashboard is told from other servers, before it lets anyone in.
+SERVER = "rollout-lws-dashboard"
 #: Of every answer.
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -25,27 +27,37 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Server": SERVER,
 }
 #: The query parameter of the first address.
 TOKEN = "token"
 _JSON = "application/json"
+_FOREIGN = "requests of other pages are not answered"
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
     """What lets a request in: the ``hosts`` (``name:port``) that the server is reached by, the ``token`` of the first
     address, and the ``ticket`` that a browser gets for it, as the cookie of this name.
+
+    ``once`` is a token that lets in one browser: that of the command line by which it is opened, which other users of
+    the machine can see. "" when it is spent.
     """
 
     hosts: frozenset[str]
     token: str
     ticket: str
     cookie: str
+    once: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """The browser gets its ticket, and is sent to the same address without the token."""
+    """The browser gets its ticket, and is sent to the same address without the token, which is ``spent`` if it was the
+    one for a single browser.
+    """
+
+    spent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +75,33 @@ def judge(door: Door, method: str, headers: Mapping[str, str], token: str | None
     host = headers.get("host", "").lower()
     if host not in door.hosts:
         return Refused(
-            421, "this server is not known by that name: open the address that rollout-lws dashboard printed"
+            421,
+            "this server is not known by that name: open the address that rollout-lws dashboard printed, or start it"
+            " with --host and the name",
         )
-    foreign = _foreign(headers, host, writes=method not in ("GET", "HEAD"))
-    if foreign:
-        return Refused(403, foreign)
-    if token is not None and method == "GET" and hmac.compare_digest(token.encode(), door.token.encode()):
-        return Enter()
-    if not hmac.compare_digest(_ticket(headers.get("cookie", ""), door.cookie).encode(), door.ticket.encode()):
+    writes = method not in ("GET", "HEAD")
+    if _is_foreign(headers, host, writes=writes):
+        return Refused(403, _FOREIGN)
+    if token is not None and method == "GET":
+        spent = _same(token, door.once)
+        if spent or _same(token, door.token):
+            return Enter(spent)
+    if not _same(_ticket(headers.get("cookie", ""), door.cookie), door.ticket):
         return Refused(
             401, "this browser has not been let in: open the address with the token that rollout-lws dashboard printed"
         )
-    if method not in ("GET", "HEAD") and headers.get("content-type", "").partition(";")[0].strip() != _JSON:
+    if writes and headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         return Refused(415, f"send {_JSON}")
     return None
 
 
-def _foreign(headers: Mapping[str, str], host: str, *, writes: bool) -> str:
-    """Why a request comes from another site, "" for one of the page or of a person who followed a link."""
+def _is_foreign(headers: Mapping[str, str], host: str, *, writes: bool) -> bool:
+    """Whether a request comes from another site, rather than from the page or a person who followed a link."""
     origin, site, mode = headers.get("origin"), headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
     if (writes or origin is not None) and origin != f"http://{host}":
-        return "requests of other pages are not answered"
+        return True
     navigates = mode == "navigate" and not writes
-    if site is not None and site != "same-origin" and not (navigates or site == "none"):
-        return "requests of other pages are not answered"
-    return ""
+    return site is not None and site != "same-origin" and not (navigates or site == "none")
 
 
 def _ticket(cookies: str, name: str) -> str:
@@ -96,3 +110,7 @@ def _ticket(cookies: str, name: str) -> str:
     except CookieError:
         return ""
     return found.value if found is not None else ""
+
+
+def _same(given: str, secret: str) -> bool:
+    return bool(secret) and hmac.compare_digest(given.encode(errors="replace"), secret.encode())

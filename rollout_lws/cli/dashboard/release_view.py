@@ -10,29 +10,36 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from rollout_lws.cli.dashboard.loads import loads
 from rollout_lws.cli.dashboard.offers import offers
-from rollout_lws.cli.get.ahead import after_approval
+from rollout_lws.cli.dashboard.steps import current, ending, step_view
+from rollout_lws.cli.dashboard.timeline import timeline
+from rollout_lws.cli.get import gates as gate_words
+from rollout_lws.cli.get.ahead import after_approval, command_lines
 from rollout_lws.cli.get.bands import Band, bands, trouble_of
-from rollout_lws.cli.get.header import change, extra_accelerators, peak_of, users
-from rollout_lws.cli.get.plan import PlannedStep, planned_steps
+from rollout_lws.cli.get.caller import Caller
+from rollout_lws.cli.get.header import changes, extra_accelerators, peak_of, users
+from rollout_lws.cli.get.plan import PlannedStep, accompanying, planned_steps
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import gates, message, planned_gates, releasing, style, summary, watched_gates
-from rollout_lws.cli.sides import called, named
+from rollout_lws.cli.rollouts import gates, message, planned_gates, releasing, summary, watched_gates
+from rollout_lws.cli.sides import called, named, released_kind, scales_sides, sides_of
 from rollout_lws.workload.groups import Group
 
 Object = dict[str, Any]
 
 
-def view(shown: Release, now: datetime) -> Object:
-    """The whole page of one release."""
+def view(shown: Release, now: datetime, caller: Caller) -> Object:
+    """The whole page of one release, the same as long as nothing changes; ``now`` is the cluster's time."""
     rollout = shown.rollout
     meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
-    steps = planned_steps(rollout, shown.full_size)
-    traffic, most = status.get("traffic") or {}, peak_of(shown, steps)
+    steps, entries = planned_steps(rollout, shown.full_size), timeline(rollout)
+    traffic, changed = status.get("traffic") or {}, list(changes(shown))
+    wrote = next((each for each in changed if each.by), None)
     return {
         "namespace": meta["namespace"],
         "name": meta["name"],
         "uid": meta["uid"],
+        "kind": released_kind(rollout).kind,
         "workload": called(rollout, named(rollout)),
         "release": str(status.get("observedRolloutID") or ""),
         "state": said["state"],
@@ -40,26 +47,26 @@ def view(shown: Release, now: datetime) -> Object:
         "releasing": releasing(rollout),
         "paused": bool(status.get("paused")),
         "message": message(rollout),
-        "change": change(shown, now),
+        "change": "; ".join(map(str, changed)),
+        "changedBy": wrote.by if wrote is not None else "",
+        "changedAt": _time(wrote.at if wrote is not None else None),
         "users": users(shown),
         "causes": [_cause(each) for each in status.get("notReadyGroups") or ()],
         "at": int(status.get("currentStepIndex") or 0),
         "stepState": str(status.get("currentStepState") or ""),
-        "ending": (status.get("finalising") or {}).get("task"),
-        "steps": [_step(rollout, each) for each in steps],
+        "current": current(rollout, entries),
+        "ending": ending(rollout),
+        "steps": [step_view(rollout, each, entries) for each in steps],
         "after": after_approval(shown, steps),
         "versions": [_version(band, now) for band in bands(shown)],
         "gates": list(_gates(rollout)),
         "asked": _weight(traffic.get("desired")),
         "accepted": _weight(traffic.get("applied")),
-        "timeline": list(status.get("timeline") or ()),
-        "accelerators": {
-            "now": said["accelerators"],
-            "extra": extra_accelerators(shown),
-            "peak": most.accelerators if most is not None else None,
-            "peakStep": most.step if most is not None else None,
-        },
-        "offers": offers(shown),
+        "timeline": entries,
+        "loads": loads(shown, steps),
+        "accelerators": _accelerators(shown, steps),
+        "offers": offers(shown, steps),
+        "commands": command_lines(shown, caller),
     }
 
 
@@ -67,18 +74,30 @@ def _cause(told: Object) -> Object:
     return {key: str(told.get(key) or "") for key in ("workload", "group", "pod", "container", "reason", "message")}
 
 
-def _step(rollout: Object, step: PlannedStep) -> Object:
-    pause = (style(rollout)["steps"][step.index - 1]).get("pause")
+def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> Object:
+    """Held now, beyond the workload's own, at the peak, and once the release is over; None for what is not known."""
+    held, most = summary(shown.rollout)["accelerators"], peak_of(shown, steps)
     return {
-        "index": step.index,
-        "size": step.size,
-        "groups": step.groups,
-        "traffic": step.traffic,
-        "promotes": step.promotes,
-        "approval": pause is not None and not pause.get("duration"),
-        "pause": (pause or {}).get("duration"),
-        "gates": [str(each.get("name")) for each in (style(rollout)["steps"][step.index - 1]).get("gates") or ()],
+        "now": int(held) if held.isdigit() else None,
+        "extra": extra_accelerators(shown),
+        "peak": most.accelerators if most is not None else None,
+        "peakStep": most.step if most is not None else None,
+        "after": _after(shown),
     }
+
+
+def _after(shown: Release) -> int | None:
+    """Accelerators of the new version's groups at rest; None while no release is on, and of a pair whose owner scales
+    it, where both sides stay.
+    """
+    rollout, edited = shown.rollout, shown.edited
+    by_owner = sides_of(rollout) is not None and not scales_sides(rollout)
+    if edited is None or by_owner or not releasing(rollout):
+        return None
+    full = shown.full_size
+    beside = zip((other for _, other in shown.companions), accompanying(rollout, full, full), strict=False)
+    of_companions = (facts.workload.version.accelerators * count for facts, count in beside if facts is not None)
+    return full * edited.workload.version.accelerators + sum(of_companions)
 
 
 def _version(band: Band, now: datetime) -> Object:
@@ -130,6 +149,7 @@ def _gates(rollout: Object) -> Iterator[Object]:
             yield {
                 "name": name,
                 "of": of,
+                "asks": gate_words.asks(gate),
                 "window": gate.get("window"),
                 **{key: kept.get(key) for key in _OF_GATE},
             }

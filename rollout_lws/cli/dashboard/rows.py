@@ -13,14 +13,24 @@ _LONGEST = 300
 
 
 def row(rollout: Object) -> Object:
-    """What the list shows of a Rollout; times are the API server's, as RFC 3339. ``state`` is "" before the
-    controller's first verdict, ``weight`` is None where requests are not shared.
+    """What the list shows of a Rollout, also of one that no controller has written so."""
+    meta = rollout["metadata"]
+    known = {"uid": meta["uid"], "namespace": meta["namespace"], "name": meta["name"]}
+    try:
+        return {**known, **_told(rollout)}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # One of them must not hide all others.
+        empty = _told({"metadata": meta, "spec": {"workloadRef": {"name": ""}}})
+        return {**known, **empty, "message": f"this Rollout cannot be read: {error!r}"[:_LONGEST]}
+
+
+def _told(rollout: Object) -> Object:
+    """Times are the API server's, as RFC 3339. ``state`` is "" before the controller's first verdict, ``weight`` is
+    None where requests are not shared.
     """
     meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
     counts, applied = status.get("groups") or {}, (status.get("traffic") or {}).get("applied")
     return {
-        "namespace": meta["namespace"],
-        "name": meta["name"],
         "workload": called(rollout, named(rollout)),
         "state": said["state"],
         "step": said["step"],

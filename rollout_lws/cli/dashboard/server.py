@@ -4,40 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 from aiohttp import web
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.dashboard.acting import Acting
-from rollout_lws.cli.dashboard.feeds import Feeds, ListFeed, event
+from rollout_lws.cli.dashboard.acting import READ_ONLY, Acting
+from rollout_lws.cli.dashboard.background import in_thread
+from rollout_lws.cli.dashboard.group_view import fetch_group
+from rollout_lws.cli.dashboard.history_view import fetch_history
+from rollout_lws.cli.dashboard.list_feed import ListFeed
 from rollout_lws.cli.dashboard.protection import HEADERS, TOKEN, Door, Enter, Refused, judge
+from rollout_lws.cli.dashboard.release_feed import Feeds
+from rollout_lws.cli.dashboard.sse import STREAM_HEADERS, Feed, send
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-#: Seconds between two signs of life on a quiet stream, by which a browser notices a server that is gone.
-_ALIVE = 15.0
 #: Files of the page, by the end of their names.
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LARGEST_BODY = 16 * 1024
+#: Names of namespaces and Rollouts, as the API server takes them.
+_NAME = "[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+#: A group's index: a number, or a key.
+_INDEX = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+_ROLLOUT = f"/{{namespace:{_NAME}}}/{{name:{_NAME}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the server is told: the cluster, the namespace that it lists ("" for all), and whether it may act."""
+    """What the server is told: the cluster, the namespace that it lists ("" for all), whether it may act, and how
+    commands that act on a namespace are printed.
+    """
 
     transport: Transport
     rollouts: Resource
     namespace: str
     selector: str | None
     read_only: bool
+    caller: Callable[[str], Caller]
 
 
 class Dashboard:
@@ -45,26 +57,36 @@ class Dashboard:
 
     def __init__(self, page: Page, door: Door) -> None:
         self._page, self._door = page, door
-        self._feeds = Feeds(page.transport, page.rollouts)
+        self._feeds = Feeds(page.transport, page.rollouts, page.caller)
         self._acting = Acting(page.transport, page.rollouts, read_only=page.read_only)
         self._files = {each.name: each.read_bytes() for each in files(__package__).joinpath("page").iterdir()}
         self._list: ListFeed | None = None
+        self._streams: set[asyncio.Task[Any]] = set()
         self.application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._guarded])
         self.application.cleanup_ctx.append(self._listing)
-        add = self.application.router.add_route
-        add("GET", "/files/{name}", self._file)
-        add("GET", "/stream/list", self._stream_list)
-        add("GET", "/stream/release/{namespace}/{name}", self._stream_release)
-        add("GET", "/rights/{namespace}", self._rights)
-        add("POST", "/actions/{namespace}/{name}", self._act)
+        self.application.on_shutdown.append(self._end_streams)
+        router = self.application.router
+        router.add_get("/files/{name}", self._file)
+        router.add_get("/stream/list", self._stream_list)
+        router.add_get(f"/stream/release{_ROLLOUT}", self._stream_release)
+        router.add_get(f"/groups{_ROLLOUT}/{{workload:{_NAME}}}/{{index:{_INDEX}}}", self._group)
+        router.add_get(f"/history{_ROLLOUT}", self._history)
+        router.add_get(f"/rights/{{namespace:{_NAME}}}", self._rights)
+        router.add_post(f"/actions{_ROLLOUT}", self._act)
         # An address is what is shown: the page reads it.
-        add("GET", "/", self._index)
-        add("GET", "/{namespace}/{name}", self._index)
+        router.add_get("/", self._index)
+        router.add_get(_ROLLOUT, self._index)
 
-    async def _listing(self, _: web.Application) -> Any:
+    async def _listing(self, _: web.Application) -> AsyncIterator[None]:
         page = self._page
-        with ListFeed(page.transport, page.rollouts, page.namespace, page.selector) as self._list:
-            yield
+        self._list = ListFeed(page.transport, page.rollouts, page.namespace, page.selector)
+        yield
+        await in_thread(self._list.close)
+
+    async def _end_streams(self, _: web.Application) -> None:
+        """Streams do not end by themselves, so a server that ends would wait for them."""
+        for task in self._streams:
+            task.cancel()
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -73,26 +95,19 @@ class Dashboard:
         if isinstance(verdict, Refused):
             return _refused(verdict.code, verdict.why)
         if isinstance(verdict, Enter):
-            return self._let_in(request)
-        try:
-            answer = await handler(request)
-        except web.HTTPException as error:
-            answer = _refused(error.status, error.reason)
-        except ApiError as error:
-            answer = _refused(error.code, error.message)
-        except UsageError as error:
-            answer = _refused(409, str(error))
-        except RolloutLwsError as error:
-            answer = _refused(502, str(error))
+            return self._let_in(request, verdict)
+        answer = await _answered(request, handler)
         if not answer.prepared:
             answer.headers.update(HEADERS)
         return answer
 
-    def _let_in(self, request: web.Request) -> web.Response:
+    def _let_in(self, request: web.Request, verdict: Enter) -> web.Response:
         """To the same address without the token, which is then in no history."""
-        answer = web.Response(
-            status=303, headers={**HEADERS, "Location": request.rel_url.without_query_params(TOKEN).human_repr()}
-        )
+        if verdict.spent:
+            self._door = replace(self._door, once="")
+        # Two slashes at the beginning would lead to another server.
+        address = "/" + str(request.rel_url.without_query_params(TOKEN)).lstrip("/")
+        answer = web.Response(status=303, headers={**HEADERS, "Location": address})
         answer.set_cookie(self._door.cookie, self._door.ticket, httponly=True, samesite="Lax", path="/")
         return answer
 
@@ -111,48 +126,93 @@ class Dashboard:
 
     async def _stream_list(self, request: web.Request) -> web.StreamResponse:
         assert self._list is not None
-        hello = {"cluster": self._page.transport.cluster, "namespace": self._page.namespace}
-        return await self._stream(request, self._list.messages(), hello)
+        return await self._stream(request, self._list, self._page.namespace)
 
     async def _stream_release(self, request: web.Request) -> web.StreamResponse:
-        async with self._feeds.of(request.match_info["namespace"], request.match_info["name"]) as feed:
-            return await self._stream(request, feed.messages(), {"cluster": self._page.transport.cluster})
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        if request.method == "HEAD":
+            return web.Response(headers=STREAM_HEADERS)
+        feed = self._feeds.enter(namespace, name)
+        try:
+            return await self._stream(request, feed, namespace)
+        finally:
+            await self._feeds.leave(namespace, name)
 
-    async def _stream(self, request: web.Request, messages: Any, hello: Object) -> web.StreamResponse:
-        stream = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-        await stream.prepare(request)
-        # A page may go at any time; that is no error.
-        with suppress(ConnectionResetError):
-            await stream.write(event("hello", {**hello, "now": datetime.now(UTC).isoformat()}))
-            waiting = asyncio.ensure_future(anext(messages))
-            try:
-                while True:
-                    done, _ = await asyncio.wait({waiting}, timeout=_ALIVE)
-                    if not done:
-                        await stream.write(b": alive\n\n")
-                        continue
-                    kind, value = waiting.result()
-                    await stream.write(event(kind, value))
-                    waiting = asyncio.ensure_future(anext(messages))
-            finally:
-                waiting.cancel()
-        return stream
+    async def _stream(self, request: web.Request, feed: Feed, namespace: str) -> web.StreamResponse:
+        if request.method == "HEAD":
+            return web.Response(headers=STREAM_HEADERS)
+        hello = {
+            "cluster": self._page.transport.cluster,
+            "namespace": namespace,
+            "readOnly": self._page.read_only,
+        }
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            return await send(request, feed, hello, self._now)
+        finally:
+            self._streams.discard(task)
 
-    async def _rights(self, request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(self._acting.rights, request.match_info["namespace"])
+    def _now(self) -> str:
+        return self._page.transport.clock.now().isoformat(timespec="milliseconds")
+
+    async def _group(self, request: web.Request) -> web.Response:
+        named = request.match_info
+        with self._page.transport.within(named["namespace"]) as transport:
+            found = await in_thread(
+                fetch_group,
+                transport,
+                self._page.rollouts,
+                self._page.caller(named["namespace"]),
+                named["name"],
+                named["workload"],
+                named["index"],
+            )
         return web.json_response(found)
 
+    async def _history(self, request: web.Request) -> web.Response:
+        named = request.match_info
+        with self._page.transport.within(named["namespace"]) as transport:
+            found = await in_thread(fetch_history, transport, self._page.rollouts, named["name"])
+        return web.json_response(found)
+
+    async def _rights(self, request: web.Request) -> web.Response:
+        namespace, kind = request.match_info["namespace"], request.query.get("kind", "")
+        return web.json_response(await in_thread(self._acting.rights, namespace, kind))
+
     async def _act(self, request: web.Request) -> web.Response:
+        if self._page.read_only:
+            return _refused(403, READ_ONLY)
         try:
             asked = await request.json()
-        except json.JSONDecodeError:
+        except ValueError:
             asked = None
         if not isinstance(asked, dict):
             return _refused(400, "send a JSON object")
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        told = await asyncio.to_thread(self._acting.act, namespace, name, asked)
-        return web.json_response({"told": told})
+        return web.json_response({"told": await in_thread(self._acting.act, namespace, name, asked)})
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The handler's answer; a refusal in words for what it raises."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        return _refused(error.status, error.reason)
+    except ApiError as error:
+        # 401 is this server's own word for a browser that was not let in.
+        return _refused(error.code if 402 <= error.code < 500 else 502, error.message)
+    except UsageError as error:
+        return _refused(409, str(error))
+    except RolloutLwsError as error:
+        return _refused(502, str(error))
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        return _refused(500, f"rollout-lws dashboard has failed: {error!r}")
 
 
 def _refused(code: int, why: str) -> web.Response:
-    return web.json_response({"refused": why}, status=code, headers=HEADERS)
+    return web.Response(
+        text=json.dumps({"refused": why}), status=code, content_type="application/json", headers=HEADERS
+    )

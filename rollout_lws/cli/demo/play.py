@@ -31,7 +31,7 @@ from rollout_lws.cli.demo.requests import (
     routing_of,
 )
 from rollout_lws.cli.demo.teller import Teller
-from rollout_lws.cli.get.ahead import Caller
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.releases import assemble
 from rollout_lws.cli.rollouts import rollouts_of, summary
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground

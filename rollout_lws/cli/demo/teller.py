@@ -9,7 +9,7 @@ import click
 
 from rollout_lws.cli.demo.checks import Check
 from rollout_lws.cli.get import picture
-from rollout_lws.cli.get.ahead import Caller
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.tree import runs
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, summary

@@ -14,20 +14,16 @@ from functools import partial
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.events.event_log import Happening, Scope, document, happening, lines, merged
+from rollout_lws.cli.events.event_log import Happening, Scope, document, lines, merged
+from rollout_lws.cli.events.scope import in_scope, news, scope_of
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
-from rollout_lws.cli.releases import workload_names
-from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name, style
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
 from rollout_lws.cli.screen import has_colours
-from rollout_lws.cli.sides import released_kind
 from rollout_lws.cli.status.gate import has_ended, pinned_now
 from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import CORE_EVENTS, Resource
-from rollout_lws.traffic.registry import named_in, spec_of
-from rollout_lws.traffic.router import written_name
-from rollout_lws.traffic.services import canary_service_name
 
 #: Seconds between looks at the clock while nothing changes.
 _TICK = 1.0
@@ -51,29 +47,10 @@ def events(name: str, watch: bool, output: str, target: Target) -> None:
     scope = scope_of(rollout)
     known: dict[str, Happening] = {}
     found, version = _listed(transport, scope)
-    _tell(_new(found, known), output, following=watch)
+    _tell(news(found, known), output, following=watch)
     if watch:
         for each in _followed(transport, rollouts, rollout, scope, known, version):
             _tell([each], output, following=True)
-
-
-def scope_of(rollout: Object) -> Scope:
-    """The objects that belong to a release, whether they exist now or not."""
-    name, workloads = rollout["metadata"]["name"], workload_names(rollout)
-    objects = {("Rollout", name), ("BatchRelease", name)}
-    objects |= {(kind, each) for each in workloads for kind in (released_kind(rollout).kind, "Service")}
-    for routing in style(rollout).get("trafficRoutings") or ():
-        objects |= _routing(routing)
-    return Scope(frozenset(objects), workloads)
-
-
-def _routing(said: Object) -> set[tuple[str, str]]:
-    names = named_in(said)
-    found = {(ref.kind, ref.name) for ref in names.refs}
-    if names.service:
-        found |= {("Service", names.service), ("Service", names.canary_service or canary_service_name(names.service))}
-    known = ((spec_of(ref.kind), ref) for ref in names.refs)
-    return found | {(ref.kind, written_name(spec, ref.name)) for spec, ref in known if spec is not None}
 
 
 def _listed(transport: Transport, scope: Scope) -> tuple[list[Happening], str]:
@@ -82,28 +59,9 @@ def _listed(transport: Transport, scope: Scope) -> tuple[list[Happening], str]:
     found, version = list[Happening](), ""
     for page in transport.pages(CORE_EVENTS.path(transport.namespace)):
         version = version or str(page["metadata"]["resourceVersion"])
-        decoded = (_of_scope(scope, each) for each in page.get("items") or ())
+        decoded = (in_scope(scope, each) for each in page.get("items") or ())
         found += [each for each in decoded if each is not None]
     return found, version
-
-
-def _of_scope(scope: Scope, event: Object) -> Happening | None:
-    """The Event, None for one of another release: a namespace has thousands of them, so no more of it is kept."""
-    about = event.get("involvedObject") or {}
-    return happening(event) if scope.has(str(about.get("kind")), str(about.get("name"))) else None
-
-
-def _new(found: Iterable[Happening], known: dict[str, Happening]) -> list[Happening]:
-    """Those that are not ``known`` by UID, or whose series has a higher count, by time; ``known`` is brought up to
-    date.
-    """
-    new = []
-    for told in found:
-        before = known.get(told.uid)
-        if before is None or (before.count, before.last) < (told.count, told.last):
-            new.append(told)
-            known[told.uid] = told
-    return sorted(new, key=lambda each: each.last)
 
 
 def _followed(
@@ -118,7 +76,7 @@ def _followed(
     changed, namespace = threading.Event(), transport.namespace
     named = {"fieldSelector": f"metadata.name={meta['name']}"}
     states: WatchCache[Object] = WatchCache(transport, rollouts.path(namespace), named, dict, changed)
-    log = WatchCache(transport, CORE_EVENTS.path(namespace), {}, partial(_of_scope, scope), changed, version)
+    log = WatchCache(transport, CORE_EVENTS.path(namespace), {}, partial(in_scope, scope), changed, version)
     end, deleted = math.inf, False
     try:
         while time.monotonic() < end:
@@ -126,7 +84,7 @@ def _followed(
             changed.clear()
             log.report()
             states.report()
-            yield from _new(log.objects() or (), known)
+            yield from news(log.objects() or (), known)
             found = states.objects()
             if found is None or end < math.inf:
                 continue

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.capacity.replica_math import ALL
 from rollout_lws.capacity.shifted_pair import Margin
 from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.gates import without_verdict
 from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep, accompanying, margin_of, staying
@@ -33,23 +33,6 @@ from rollout_lws.errors import UsageError
 from rollout_lws.targets.version import version_together
 
 Object = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """How to print commands so that they act on the same cluster: ``program`` is ours, ``flags`` also work with
-    kubectl, ``own`` only with our program.
-    """
-
-    program: str = "rollout-lws"
-    flags: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-
-    def ours(self, words: str) -> str:
-        return " ".join([self.program, words, *(shlex.quote(each) for each in (*self.flags, *self.own))])
-
-    def kubectl(self, words: str) -> str:
-        return " ".join(["kubectl", words, *(shlex.quote(each) for each in self.flags)])
 
 
 def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
@@ -170,7 +153,18 @@ def takes_room(shown: Release) -> bool:
 
 
 def next_commands(shown: Release, caller: Caller) -> list[str]:
+    """Commands with their effects as lines of the picture."""
+    return [field("" if at else "Next", line) for at, line in enumerate(command_lines(shown, caller))]
+
+
+def command_lines(shown: Release, caller: Caller) -> list[str]:
     """Commands with their effects, one a line. Those that approve or abort are bound to the release by its id."""
+    found = _commands(shown, caller)
+    width = max((len(command) for command, told in found if told), default=0)
+    return [f"{command:<{width}}   # {told}" if told else command for command, told in found]
+
+
+def _commands(shown: Release, caller: Caller) -> list[tuple[str, str]]:
     rollout = shown.rollout
     name, status, state = rollout["metadata"]["name"], rollout.get("status") or {}, summary(rollout)["state"]
     found: list[tuple[str, str]] = []
@@ -198,9 +192,7 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
     if (stuck or gated) and _fits(action_rules.retry, rollout):
         again = "measures again what has not passed" if gated else "the same version again"
         found.append((caller.ours(f"retry {name}"), again))
-    width = max((len(command) for command, told in found if told), default=0)
-    lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]
-    return [field("Next" if line is lines[0] else "", line) for line in lines]
+    return found
 
 
 def _of_gates(rollout: Object, caller: Caller) -> list[tuple[str, str]]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from rollout_lws.cli import screen, view
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.get import listing
-from rollout_lws.cli.options import flags_of, known_names, with_target
+from rollout_lws.cli.get.caller import caller_of
+from rollout_lws.cli.options import known_names, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
-
-if TYPE_CHECKING:
-    from rollout_lws.cli.get.ahead import Caller
 
 
 @click.command()
@@ -48,7 +42,7 @@ def get(
         # Only -w needs all objects of a release and the libraries that decode them.
         from rollout_lws.cli.get import watch
     if name and watching:
-        watch.one(transport, rollouts, release_name(name), output, _caller(target))
+        watch.one(transport, rollouts, release_name(name), output, caller_of(target))
     elif name:
         _one(transport, rollouts, release_name(name), output, target)
     elif watching:
@@ -64,7 +58,7 @@ def _one(transport: Transport, rollouts: Resource, name: str, output: str | None
 
         wide, now = output == "wide", datetime.now(UTC)
         shown = fetch_release(transport, rollouts, name, pods=wide)
-        _print(picture.release(shown, now, caller=_caller(target), pods=wide, width=screen.width()))
+        _print(picture.release(shown, now, caller=caller_of(target), pods=wide, width=screen.width()))
         return
     _as_it_is(fetch_rollout(transport, rollouts, name), [], rollouts, output or "")
 
@@ -101,12 +95,3 @@ def _as_it_is(answer: Object, items: list[Object], rollouts: Resource, output: s
 def _print(lines: list[str]) -> None:
     paint = listing.coloured if screen.has_colours() else str
     click.echo("\n".join(paint(view.plain(line)) for line in lines), color=True)
-
-
-def _caller(target: Target) -> Caller:
-    """How the user invoked this program: as a plugin or not, with the flags that select this cluster."""
-    from rollout_lws.cli.get.ahead import Caller
-
-    program = "kubectl rollout-lws" if Path(sys.argv[0]).name == "kubectl-rollout_lws" else "rollout-lws"
-    own = flags_of(Target(api_group=target.api_group))
-    return Caller(program, tuple(flags_of(replace(target, api_group=None))), tuple(own))

@@ -41,13 +41,13 @@ def _ended(record: Object) -> str:
 
 
 def _measured(record: Object, gate: Object, now: datetime) -> str:
-    since, what = age(record.get("since"), now), f"Job {record['job']}" if record.get("job") else _asks(gate)
+    since, what = age(record.get("since"), now), f"Job {record['job']}" if record.get("job") else asks(gate)
     window = f", at least {short(gate['window'])} long" if gate.get("window") else ""
     told = f"{record['name']} is measured" + (f" for {since}" if since else "")
     return told + (f": {what}{window}" if what else "")
 
 
-def _asks(gate: Object) -> str:
+def asks(gate: Object) -> str:
     """What a gate asks, "" if that is not known."""
     if metric := gate.get("metric"):
         quantile = f" p{metric['quantile']}" if metric.get("quantile") else ""

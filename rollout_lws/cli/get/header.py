@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -50,7 +50,7 @@ def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> lis
         ("Message", message(shown.rollout)),
         *(("Cause", cause) for cause in _causes(shown.rollout)),
         *(("Gate", gate) for gate in gates.lines(shown.rollout, now)),
-        ("Change", change(shown, now)),
+        ("Change", _change(shown, now)),
         ("Users", users(shown)),
         ("Groups", _groups(shown, now)),
         ("GPU", _accelerators(shown, steps)),
@@ -114,27 +114,46 @@ def _causes(rollout: Object) -> Iterator[str]:
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
 
 
-def change(shown: Release, now: datetime) -> str:
-    """What the release changes; "" when none is in progress, or when the previous version is not stored."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs in one workload, whose name is "" for the one whose version is released; and who wrote that when."""
+
+    what: str
+    workload: str = ""
+    by: str = ""
+    at: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.workload}: {self.what}" if self.workload else self.what
+
+
+def changes(shown: Release) -> Iterator[Change]:
+    """What the release changes; nothing when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.edited is None:
-        return ""
-    changes = [_difference(shown.edited, shown.before, now)]
+        return
+    yield from _difference(shown.edited, shown.before)
     # Of companions what is held is what serves.
     for one, other in shown.companions:
-        told = _difference(other, one.workload.version, now) if one is not None and other is not None else ""
-        changes += [f"{other.name}: {told}"] if told and other is not None else []
-    return "; ".join(filter(None, changes))
+        if one is not None and other is not None:
+            yield from _difference(other, one.workload.version, other.name)
 
 
-def _difference(edited: Facts, replaced: Version, now: datetime) -> str:
-    """How the version in an LWS's template differs from the one that it replaces, and who wrote that."""
-    lws, before = edited.workload, replaced.meaning
-    after = lws.version.meaning
+def _difference(edited: Facts, replaced: Version, name: str = "") -> Iterator[Change]:
+    """How the version in an LWS's template differs from the one that it replaces."""
+    before, after = replaced.meaning, edited.workload.version.meaning
     told = changed(before, after)
-    by, at = author(lws, before, after)
-    if told and by:
-        told += f"   by {by}" + (f", {age(at, now)} ago" if at else "")
-    return told
+    if told:
+        yield Change(told, name, *author(edited.workload, before, after))
+
+
+def _change(shown: Release, now: datetime) -> str:
+    return "; ".join(_with_author(each, now) for each in changes(shown))
+
+
+def _with_author(change: Change, now: datetime) -> str:
+    if not change.by:
+        return str(change)
+    return f"{change}   by {change.by}" + (f", {age(change.at, now)} ago" if change.at else "")
 
 
 #: By status.traffic.answeredBy: whom requests can reach while no group of either version is ready as a whole.

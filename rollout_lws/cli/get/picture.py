@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from datetime import datetime
 
-from rollout_lws.cli.get.ahead import Caller, after_approval, next_commands
+from rollout_lws.cli.get.ahead import after_approval, next_commands
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.header import field, header
 from rollout_lws.cli.get.listing import NARROWEST, fitted
 from rollout_lws.cli.get.plan import planned_steps

@@ -12,7 +12,7 @@ import click
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.get import listing, picture
-from rollout_lws.cli.get.ahead import Caller
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.live import Live
 from rollout_lws.cli.rollouts import fetch_rollout, words
 from rollout_lws.cli.screen import Screen, has_colours, is_terminal, width
@@ -36,7 +36,7 @@ def one(transport: Transport, rollouts: Resource, name: str, output: str | None,
         return
     wide = output == "wide"
     changed = threading.Event()
-    with Live(transport, rollouts, rollout, changed, pods=wide) as live, _screen() as drawn:
+    with Live(transport, rollouts, name, changed, known=rollout, pods=wide) as live, _screen() as drawn:
         shown = None
         while shown is None or not has_ended(shown.rollout, pinned):
             _await(changed)

@@ -15,6 +15,8 @@ from rollout_lws.cli.watch.stream import RECONNECT, SHORTEST_WATCH, passes
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 
 _Kind = TypeVar("_Kind")
+#: Seconds between attempts that are refused: the user may get a right while a page is open.
+_REFUSED = 30.0
 #: Seconds that join waits for the thread to end.
 _FAREWELL = 0.5
 
@@ -30,7 +32,8 @@ class WatchCache(Generic[_Kind]):
 
     With ``version``, a resourceVersion, only what changes after it, until a watch that broke needs a new list.
     ``changed`` is set for every change: of an object, of ``trouble`` (why the objects may be stale, "" while they are
-    current), or of ``failure``, a permanent error.
+    current), or of ``failure``, a permanent error. With ``persists`` such an error is trouble, too, that ``refused``
+    tells from what passes by itself, and it is tried again after a while.
     """
 
     def __init__(
@@ -41,9 +44,13 @@ class WatchCache(Generic[_Kind]):
         decode: Callable[[Object], _Kind | None],
         changed: Signal,
         version: str = "",
+        *,
+        persists: bool = False,
     ) -> None:
         self.trouble = self._reported = ""
         self.failure: RolloutLwsError | None = None
+        self.refused = False
+        self._persists = persists
         self._transport = transport.twin()
         self._path, self._query, self._decode = path, query, decode
         self._changed = changed
@@ -76,15 +83,20 @@ class WatchCache(Generic[_Kind]):
             self._transport.close()
 
     def _keep(self, version: str) -> None:
-        try:
-            while not self._stopped.is_set():
+        while not self._stopped.is_set():
+            try:
                 version = self._turn(version)
-        except Exception as error:
-            if not isinstance(error, RolloutLwsError):
-                # A thread has no caller to raise to, so the reader raises it.
-                error = RolloutLwsError(f"the watch on {self._path} failed: {error!r}")
-            self.failure = error
-            self._changed.set()
+            except Exception as error:
+                if not isinstance(error, RolloutLwsError):
+                    # A thread has no caller to raise to, so the reader raises it.
+                    error = RolloutLwsError(f"the watch on {self._path} failed: {error!r}")
+                if not self._persists:
+                    self.failure = error
+                    self._changed.set()
+                    return
+                self.refused, version = True, ""
+                self._tell(str(error))
+                self._stopped.wait(_REFUSED)
 
     def _turn(self, version: str) -> str:
         """List if needed, then watch until the watch ends; returns the resourceVersion to resume from, "" to relist."""
@@ -101,6 +113,7 @@ class WatchCache(Generic[_Kind]):
                 return ""
             if not passes(error):
                 raise
+            self.refused = False
             self._tell(str(error))
             self._stopped.wait(RECONNECT)
             return ""
@@ -112,7 +125,7 @@ class WatchCache(Generic[_Kind]):
             decoded = ((each["metadata"]["uid"], self._decode(each)) for each in page.get("items") or ())
             found |= {uid: each for uid, each in decoded if each is not None}
         self._objects = found
-        self.trouble = ""
+        self.trouble, self.refused = "", False
         self._changed.set()
         return version
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.cli.get.ahead import Caller
+from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.listing import coloured, overview
 from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import Release

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.events.command import scope_of
+from rollout_lws.cli.events.scope import scope_of
 from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import assemble, typed
 from rollout_lws.cli.sides import is_settled

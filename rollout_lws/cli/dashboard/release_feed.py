@@ -1,0 +1,202 @@
+"""One release with its Events, kept current as long as a page shows it, as one text for all pages that do."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.dashboard.background import in_thread
+from rollout_lws.cli.dashboard.bell import Bell
+from rollout_lws.cli.dashboard.event_view import event_view, is_told
+from rollout_lws.cli.dashboard.release_view import view
+from rollout_lws.cli.dashboard.sse import event
+from rollout_lws.cli.events.event_log import Happening, Scope
+from rollout_lws.cli.events.scope import in_scope, news, scope_of
+from rollout_lws.cli.get.caller import Caller
+from rollout_lws.cli.get.live import Live
+from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import CORE_EVENTS, Resource
+
+Object = dict[str, Any]
+#: Seconds to collect changes before the release is looked at, since a group that starts up causes many.
+_GATHER = 0.05
+#: Of the Events that there are when a page opens, so many of the newest.
+_MOST = 500
+
+
+class ReleaseFeed:
+    """The release of a Rollout, whether there is one of that name now or not."""
+
+    #: It collects changes itself.
+    gather = 0.0
+
+    def __init__(self, transport: Transport, rollouts: Resource, name: str, caller: Caller) -> None:
+        self.bell = Bell()
+        self.shown = b""
+        self.log: EventLog | None = None
+        self._transport, self._caller = transport, caller
+        self._changed = Bell()
+        self._live = Live(transport, rollouts, name, self._changed, persists=True)
+        self._error = ""
+        self._looking, self._closed = threading.Lock(), False
+        self._task = asyncio.create_task(self._keep())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await in_thread(self._end)
+
+    def _end(self) -> None:
+        # A look that is under way begins no further watch after this.
+        with self._looking:
+            self._closed = True
+            self._live.__exit__()
+            if self.log is not None:
+                self.log.close()
+            self._transport.close()
+
+    def reader(self) -> ReleaseReader:
+        return ReleaseReader(self)
+
+    @property
+    def trouble(self) -> Object:
+        """Why what is shown may be ``old``, or what of it is missing."""
+        old = list(filter(None, [self._live.trouble, self._error]))
+        missing = [*self._live.refusals, *((self.log.trouble,) if self.log is not None and self.log.trouble else ())]
+        return {"message": "; ".join(dict.fromkeys([*old, *missing])), "old": bool(old)}
+
+    async def _keep(self) -> None:
+        """Looks again after each change."""
+        while True:
+            rung = self._changed.next
+            await in_thread(self._look)
+            self.bell.set()
+            await rung.wait()
+            await asyncio.sleep(_GATHER)
+
+    def _look(self) -> None:
+        """In a thread, since looking may ask the API server for the version before, and ends watches."""
+        with self._looking:
+            if not self._closed:
+                self._take()
+
+    def _take(self) -> None:
+        try:
+            shown = self._live.look()
+        except UsageError as error:
+            self.shown = event("gone", {"message": str(error)})
+            return
+        except Exception as error:
+            self._error = f"the release cannot be read: {error!r}"
+            return
+        if shown is None:
+            return
+        try:
+            found = event("release", view(shown, self._transport.clock.now(), self._caller))
+            self._follow(scope_of(shown.rollout))
+            self._error = ""
+        except Exception as error:
+            # A release that this program does not understand must not end the page silently.
+            self._error = f"the release cannot be shown: {error!r}"
+            return
+        if found != self.shown:
+            self.shown = found
+
+    def _follow(self, scope: Scope) -> None:
+        if self.log is None or self.log.scope != scope:
+            before, self.log = self.log, EventLog(self._transport, scope, self._changed)
+            if before is not None:
+                before.close()
+
+
+class EventLog:
+    """The Events of a release: of its pods and StatefulSets only warnings, since each that starts well has several."""
+
+    def __init__(self, transport: Transport, scope: Scope, changed: Bell) -> None:
+        self.scope = scope
+        path, told = CORE_EVENTS.path(transport.namespace), partial(_told, scope)
+        self._cache: WatchCache[Happening] = WatchCache(transport, path, {}, told, changed, persists=True)
+
+    def close(self) -> None:
+        self._cache.stop()
+        self._cache.join()
+
+    @property
+    def trouble(self) -> str:
+        return self._cache.trouble
+
+    def happenings(self) -> list[Happening] | None:
+        """None before the first list."""
+        return self._cache.objects()
+
+
+def _told(scope: Scope, obj: Object) -> Happening | None:
+    found = in_scope(scope, obj)
+    return found if found is not None and is_told(found) else None
+
+
+class ReleaseReader:
+    """One page's view of a release."""
+
+    def __init__(self, feed: ReleaseFeed) -> None:
+        self._feed = feed
+        self._shown = b""
+        self._trouble: Object = {"message": "", "old": False}
+        self._log: EventLog | None = None
+        self._known: dict[str, Happening] = {}
+
+    def news(self) -> Iterator[bytes]:
+        trouble, shown = self._feed.trouble, self._feed.shown
+        if trouble != self._trouble:
+            self._trouble = trouble
+            yield event("trouble", trouble)
+        if shown is not self._shown:
+            self._shown = shown
+            yield shown
+        yield from self._events()
+
+    def _events(self) -> Iterator[bytes]:
+        log = self._feed.log
+        found = log.happenings() if log is not None else None
+        if found is None:
+            return
+        first = log is not self._log
+        if first:
+            self._log, self._known = log, {}
+        new = news(found, self._known)
+        # Those that the cluster has forgotten would be more and more.
+        self._known = {each.uid: each for each in found}
+        if first or new:
+            shown = new[-_MOST:] if first else new
+            yield event("events", {"all": first, "events": [event_view(each) for each in shown]})
+
+
+class Feeds:
+    """The feeds of the releases that pages show now, each shared by all pages that show it."""
+
+    def __init__(self, transport: Transport, rollouts: Resource, caller: Callable[[str], Caller]) -> None:
+        self._transport, self._rollouts, self._caller = transport, rollouts, caller
+        self._open: dict[tuple[str, str], ReleaseFeed] = {}
+        self._pages: dict[tuple[str, str], int] = {}
+
+    def enter(self, namespace: str, name: str) -> ReleaseFeed:
+        """The feed of a Rollout, for one page more."""
+        key = (namespace, name)
+        if key not in self._open:
+            transport = self._transport.within(namespace)
+            self._open[key] = ReleaseFeed(transport, self._rollouts, name, self._caller(namespace))
+        self._pages[key] = self._pages.get(key, 0) + 1
+        return self._open[key]
+
+    async def leave(self, namespace: str, name: str) -> None:
+        """One page less; the last one closes the feed."""
+        key = (namespace, name)
+        self._pages[key] -= 1
+        if not self._pages[key]:
+            del self._pages[key]
+            await self._open.pop(key).close()

@@ -1,0 +1,70 @@
+"""The steps of a release: where it is, since when, and what it waits for. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout_lws.cli.dashboard.timeline import step_times
+from rollout_lws.cli.get.plan import PlannedStep
+from rollout_lws.cli.rollouts import message, releasing, style, summary
+
+Object = dict[str, Any]
+_DONE, _CURRENT, _AHEAD = "done", "current", "ahead"
+
+
+def step_view(rollout: Object, step: PlannedStep, entries: list[Object]) -> Object:
+    """One step of the plan; ``since`` and ``until`` are "" where they are not known."""
+    planned = style(rollout)["steps"][step.index - 1]
+    pause = planned.get("pause")
+    since, until = step_times(entries, step.index)
+    return {
+        "index": step.index,
+        "size": step.size,
+        "groups": step.groups,
+        "traffic": step.traffic,
+        "promotes": step.promotes,
+        "approval": pause is not None and not pause.get("duration"),
+        "pause": (pause or {}).get("duration"),
+        "gates": [str(each.get("name")) for each in planned.get("gates") or ()],
+        "state": _state(rollout, step.index, entries),
+        "since": since,
+        "until": until,
+    }
+
+
+def _state(rollout: Object, index: int, entries: list[Object]) -> str:
+    status = rollout.get("status") or {}
+    at, ending = int(status.get("currentStepIndex") or 0), status.get("finalising") or {}
+    if not releasing(rollout):
+        # What was done last, as long as that is told.
+        return _DONE if entries and status.get("phase") == "Healthy" else _AHEAD
+    if ending.get("reason") == "Success":
+        return _DONE
+    if index == at:
+        return _AHEAD if ending else _CURRENT
+    return _DONE if index < at else _AHEAD
+
+
+def current(rollout: Object, entries: list[Object]) -> Object:
+    """What is on: the step, 0 at rest and at the end of a release; its state; what is waited for, and since when."""
+    status, said = rollout.get("status") or {}, summary(rollout)
+    in_steps = releasing(rollout) and not status.get("finalising")
+    since = said["since"]
+    if in_steps and entries:
+        since = entries[-1]["at"] or since
+    return {
+        "step": int(status.get("currentStepIndex") or 0) if in_steps else 0,
+        "state": str(status.get("currentStepState") or "") if in_steps else "",
+        "waitsFor": message(rollout),
+        "since": since,
+    }
+
+
+def ending(rollout: Object) -> str:
+    """How a release that is past its steps ends, in a word; "" for others."""
+    found = (rollout.get("status") or {}).get("finalising") or {}
+    if not found or not releasing(rollout):
+        return ""
+    if found.get("reason") != "Success":
+        return "way back"
+    return "clean-up" if found.get("task") == "CleanUp" else "promotion"

@@ -1,0 +1,35 @@
+"""What a release did since when, as ``status.timeline`` tells it; nothing where the controller does not. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def timeline(rollout: Object) -> list[Object]:
+    """Each entry holds until the next one; weights are None where requests are not shared."""
+    return [_entry(each) for each in (rollout.get("status") or {}).get("timeline") or ()]
+
+
+def _entry(told: Object) -> Object:
+    return {
+        "at": str(told.get("at") or ""),
+        "step": told.get("step"),
+        "state": str(told.get("state") or ""),
+        "asked": told.get("desired"),
+        "accepted": told.get("applied"),
+        "new": {"ready": told.get("new")},
+        "stable": {"ready": told.get("stable")},
+    }
+
+
+def step_times(entries: list[Object], index: int) -> tuple[str, str]:
+    """Since when and until when the step was on, the last time; "" for what is not known."""
+    on = [place for place, each in enumerate(entries) if each["step"] == index]
+    if not on:
+        return "", ""
+    last = first = on[-1]
+    while first > 0 and entries[first - 1]["step"] == index:
+        first -= 1
+    return entries[first]["at"], entries[last + 1]["at"] if last + 1 < len(entries) else ""

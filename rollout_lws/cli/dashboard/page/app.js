@@ -1,76 +1,128 @@
-// The page: its address says what is shown, one stream says what is true.
+// The page: its address says what is shown, and one stream says what is true.
 
-import { h, show } from "./dom.js";
-import { setClock } from "./time.js";
+import { asked, listAddress } from "./address.js";
+import { delegate, h, show } from "./dom.js";
 import { listView } from "./list.js";
 import { releaseView } from "./release.js";
+import { whenHidden } from "./sleep.js";
+import { Stream } from "./stream.js";
+import { said } from "./text.js";
+import { clock, since, timeOfDay } from "./time.js";
+import { setTitle, titleOld } from "./title.js";
+import "./copy.js";
 
 const main = document.getElementById("main");
 const lost = document.getElementById("lost");
+const word = document.getElementById("live-word");
 let stream = null;
 let view = null;
+let path = "";
+let trouble = "";
+let old = "";
 
 /** The view that an address names. */
-function viewOf(path) {
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+function viewOf(address) {
+  const parts = address.split("/").filter(Boolean).map(decodeURIComponent);
   return parts.length === 2 ? releaseView(main, parts[0], parts[1]) : listView(main);
 }
 
 function open() {
-  close();
-  view = viewOf(location.pathname);
-  stream = new EventSource(view.stream);
-  stream.addEventListener("hello", (event) => {
-    const hello = JSON.parse(event.data);
-    setClock(hello.now);
-    document.getElementById("cluster").textContent = hello.cluster;
-    say("");
-  });
-  stream.addEventListener("trouble", (event) => say(JSON.parse(event.data).message, "old"));
-  for (const kind of view.kinds) stream.addEventListener(kind, (event) => view.take(kind, JSON.parse(event.data)));
-  stream.onerror = () => {
-    say("rollout-lws dashboard does not answer: what is shown is old; trying again");
-    if (stream && stream.readyState === EventSource.CLOSED) setTimeout(again, 2000);
-  };
+  stream?.close();
+  view?.close?.();
+  path = location.pathname;
+  old = trouble = "";
+  setTitle("Releases", "");
+  look();
+  view = viewOf(path);
+  show(document.getElementById("where"), view.where ?? "");
+  listen();
 }
 
-function close() {
-  if (stream) stream.close();
-  stream = null;
-  if (view && view.close) view.close();
+function listen() {
+  stream = new Stream(view.stream, { ...view.on, trouble: hearTrouble }, lose, comeBack);
 }
 
-async function again() {
-  if (stream && stream.readyState !== EventSource.CLOSED) return;
-  try {
-    const answer = await fetch(view.stream, { method: "HEAD" });
-    if (answer.status === 401) return say("this page is not let in any more: open the address that rollout-lws dashboard printed");
-  } catch {
-    // It is not back yet.
-  }
-  open();
+function look() {
+  document.body.classList.toggle("wall", asked("wall") === "1");
+  document.getElementById("home").setAttribute("href", listAddress());
 }
 
-function say(message) {
-  lost.textContent = message;
-  document.body.classList.toggle("old", Boolean(message));
+function comeBack(hello) {
+  old = trouble = "";
+  document.getElementById("cluster").textContent = hello.cluster;
+  document.getElementById("read-only").hidden = !hello.readOnly;
+  view.hello?.(hello);
+  tell("live");
 }
 
-/** Follows links within the page without loading it anew. */
-document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[data-link]");
-  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+function lose(why) {
+  old ||= new Date(clock()).toISOString();
+  trouble = why;
+  tell("lost");
+}
+
+/** The server is there, and does not see all of the cluster; "" when it does again. */
+function hearTrouble(told) {
+  trouble = told.message;
+  old = trouble && told.old !== false ? old || new Date(clock()).toISOString() : "";
+  tell(old ? "old" : "live");
+}
+
+function tell(state) {
+  document.body.dataset.live = state;
+  document.body.classList.toggle("old", Boolean(old));
+  titleOld(Boolean(old));
+  word.textContent = state;
+  if (old) show(lost, h("strong", {}, "What is shown is old, by ", since(old), ": "), said(trouble), "; trying again");
+  else show(lost, trouble ? said(trouble) : "");
+}
+
+function moved() {
+  if (location.pathname !== path) return open();
+  look();
+  view.moved?.();
+}
+
+/** Follows links within the page without loading it again. */
+delegate(document, "click", "a[data-link]", (link, event) => {
+  if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
-  history.pushState(null, "", link.href);
-  open();
-  main.focus();
+  go(link.href);
 });
-addEventListener("popstate", open);
-// A tab that nobody sees holds no connection, of which a browser has six for all tabs.
-let hidden = 0;
-document.addEventListener("visibilitychange", () => {
-  clearTimeout(hidden);
-  if (document.hidden) hidden = setTimeout(close, 30000);
-  else if (!stream) open();
+
+/** Goes to an address of this page, by a step in the browser's history. */
+export function go(address) {
+  const there = new URL(address, location.href);
+  const leaves = there.pathname !== location.pathname;
+  history.pushState(null, "", there);
+  moved();
+  if (!leaves) return;
+  scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+}
+
+addEventListener("popstate", moved);
+addEventListener("page:go", (event) => go(event.detail));
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, textarea, select, dialog");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const words = document.getElementById("words");
+    if (!words) return;
+    event.preventDefault();
+    words.focus();
+    words.select();
+  } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) view?.escape?.(event);
 });
+setInterval(() => {
+  document.getElementById("clock").textContent = timeOfDay(clock());
+}, 1000);
+whenHidden(
+  () => {
+    stream.close();
+    old = new Date(clock()).toISOString();
+    trouble = "this tab rests while it is hidden";
+    tell("resting");
+  },
+  listen,
+);
 open();

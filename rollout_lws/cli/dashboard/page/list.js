@@ -1,80 +1,136 @@
-// The list of all Rollouts that one may see, with filters that are part of the address.
+// The list of all Rollouts that one may see: those that need a person first.
 
-import { h, show } from "./dom.js";
-import { since } from "./time.js";
+import { releaseAddress } from "./address.js";
+import { arrange, delegate, h, update } from "./dom.js";
+import * as figures from "./figures.js";
+import { Filters } from "./filters.js";
+import { icon } from "./icons.js";
+import { said } from "./text.js";
+import { at, since } from "./time.js";
+import { setTitle } from "./title.js";
+import { KINDS, kindOf, plural, toneOf, urgency } from "./words.js";
+
+const COLUMNS = ["Rollout", "State", "Step", "Traffic", "Groups", "For", "Waits for"];
 
 export function listView(main) {
-  const rows = new Map();
-  const asked = new URLSearchParams(location.search);
-  let known = false;
-  const words = h("input", { type: "search", id: "words", placeholder: "name, namespace, state", value: asked.get("q") ?? "", "aria-label": "Filter by name, namespace or state", oninput: refresh });
-  const body = h("tbody");
-  const count = h("p", { class: "dim", role: "status" });
-  document.title = "Releases";
+  // By UID: the row as told, the text that words are looked for in, and its element.
+  const known = new Map();
+  const filters = new Filters(draw);
+  const bodies = KINDS.map((kind) => body(kind));
+  const count = h("p", { class: "dim count", role: "status" }, "Asking the cluster …");
+  const none = h("p", { class: "plain", hidden: true });
+  main.className = "list-view";
   main.replaceChildren(
-    h("div", { class: "tools" }, h("h1", {}, "Releases"), words),
-    count,
-    h("div", { class: "wide" }, h("table", { class: "list" },
-      h("thead", {}, h("tr", {}, ...["Rollout", "State", "Step", "Traffic", "New", "Stable", "For", "Waits for"].map((each) => h("th", { scope: "col" }, each)))),
-      body)),
-  );
+    h("div", { class: "list-head" }, h("h1", {}, "Releases"), count),
+    filters.element,
+    h("table", { class: "list", role: "table", "aria-label": "Rollouts" },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, COLUMNS.map((each) => h("th", { scope: "col", role: "columnheader" }, each)))),
+      bodies.map((each) => each.element)),
+    none);
+  delegate(main, "click", "tbody tr[data-key]", follow);
 
-  function refresh() {
-    const search = new URLSearchParams(location.search);
-    if (words.value) search.set("q", words.value);
-    else search.delete("q");
-    history.replaceState(null, "", search.size ? `?${search}` : location.pathname);
+  function take(told) {
+    if (told.all) {
+      const uids = new Set(told.rows.map((row) => row.uid));
+      for (const uid of known.keys()) if (!uids.has(uid)) known.delete(uid);
+    }
+    for (const row of told.rows) learn(row);
+    for (const uid of told.gone) known.delete(uid);
     draw();
   }
 
+  function learn(row) {
+    const entry = known.get(row.uid) ?? { element: null };
+    const text = `${row.namespace}/${row.name} ${row.state} ${row.workload}`.toLowerCase();
+    const told = JSON.stringify(row);
+    if (entry.told === told) return;
+    if (entry.element) update(entry.element, line(row));
+    known.set(row.uid, { row, text, told, element: entry.element });
+  }
+
   function draw() {
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = [...rows.values()].filter((each) => {
-      const text = `${each.namespace}/${each.name} ${each.state} ${each.workload}`.toLowerCase();
-      return wanted.every((word) => text.includes(word));
-    });
-    found.sort((a, b) => rank(a) - rank(b) || (a.namespace + "/" + a.name < b.namespace + "/" + b.name ? -1 : 1));
-    count.textContent = known ? `${found.length} of ${rows.size} Rollouts` : "Asking the cluster …";
-    show(body, found.map(line));
+    const every = [...known.values()];
+    const wanted = every.filter(({ row, text }) => filters.fits(row, text));
+    for (const each of bodies) each.draw(wanted.filter(({ row }) => kindOf(row.state) === each.kind.name).sort(before));
+    filters.draw(every.map(({ row, text }) => [row, text]));
+    count.textContent = wanted.length === every.length ? plural(every.length, "Rollout") : `${wanted.length} of ${plural(every.length, "Rollout")}`;
+    none.hidden = wanted.length > 0;
+    none.textContent = every.length ? "None fits these filters." : "There is no Rollout here yet: rollout-lws init makes one.";
+    const waiting = every.filter(({ row }) => kindOf(row.state) === "person");
+    const tone = waiting.some(({ row }) => toneOf(row.state) === "bad") ? "bad" : waiting.length ? "waits" : "";
+    setTitle(waiting.length ? `${waiting.length} to look at · Releases` : "Releases", tone);
   }
 
   return {
     stream: "/stream/list",
-    kinds: ["rows"],
-    take(_, told) {
-      if (told.all) rows.clear();
-      for (const each of told.rows) rows.set(each.uid, each);
-      for (const uid of told.gone) rows.delete(uid);
-      known = true;
+    on: { rows: take },
+    moved() {
+      filters.read();
       draw();
     },
   };
 }
 
-const ORDER = ["Stalled", "AwaitingApproval", "Paused", "Aborted", "WaitingForQuota", "WaitingForAccelerators", "HoldReleased"];
+/** The rows of one kind, with their heading. */
+function body(kind) {
+  const number = h("span", { class: "number" });
+  const heading = h("tr", { role: "row", class: "kind" }, h("th", { scope: "rowgroup", role: "rowheader" }, kind.title, " ", number));
+  const element = h("tbody", { role: "rowgroup", class: kind.name, hidden: true }, heading);
+  return {
+    kind,
+    element,
+    draw(entries) {
+      element.hidden = !entries.length;
+      number.textContent = String(entries.length);
+      arrange(element, [heading, ...entries.map((entry) => (entry.element ??= line(entry.row)))]);
+    },
+  };
+}
 
-/** What needs a person comes first, what is at rest last. */
-function rank(row) {
-  if (row.state === "Healthy") return 99;
-  const at = ORDER.indexOf(row.state);
-  return at < 0 ? 50 : at;
+/** The most urgent first, of these the one that waits the longest; others by name. */
+function before({ row: a }, { row: b }) {
+  const urgent = urgency(a.state) - urgency(b.state);
+  if (urgent) return urgent;
+  const waited = kindOf(a.state) === "person" ? at(a.since) - at(b.since) : 0;
+  if (waited) return waited;
+  return `${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1;
 }
 
 function line(row) {
-  const counted = (each) => (each ? `${each.ready ?? 0}/${each.total ?? 0}` : "");
-  return h("tr", { "data-key": row.uid },
-    h("th", { scope: "row" }, h("a", { href: `/${encodeURIComponent(row.namespace)}/${encodeURIComponent(row.name)}`, "data-link": true, "data-key": row.uid }, h("span", { class: "dim" }, `${row.namespace}/`), row.name)),
-    h("td", {}, state(row.state)),
-    h("td", {}, row.step),
-    h("td", {}, row.traffic),
-    h("td", {}, counted(row.new)),
-    h("td", {}, counted(row.stable)),
-    h("td", {}, since(row.since, h)),
-    h("td", { class: "message" }, row.message),
-  );
+  const tone = toneOf(row.state);
+  return h("tr", { "data-key": row.uid, role: "row", class: tone },
+    h("th", { scope: "row", role: "rowheader", class: "name" },
+      h("a", { href: releaseAddress(row.namespace, row.name), "data-link": true },
+        h("span", { class: "dim" }, `${row.namespace}/`), h("wbr"), row.name)),
+    cell("state-cell", stateOf(row.state)),
+    cell("step", row.step && row.steps ? [figures.steps(row.steps, row.at, tone), h("span", {}, row.step)] : null),
+    cell("traffic", row.weight === null ? traffic(row) : [figures.share(row.weight), h("span", {}, `${row.weight}%`)]),
+    cell("groups", counted("new", row.new), counted("stable", row.stable)),
+    cell("for", since(row.since)),
+    cell("message", said(row.message)));
 }
 
-export function state(word) {
-  const tone = word === "Healthy" ? "good" : ["Stalled", "Aborted"].includes(word) ? "bad" : ORDER.includes(word) ? "waits" : "runs";
-  return h("span", { class: `state ${tone}` }, word || "Unknown");
+function cell(name, ...children) {
+  return h("td", { role: "cell", class: name }, ...children);
+}
+
+function traffic(row) {
+  return row.traffic ? h("span", {}, row.traffic) : null;
+}
+
+function counted(name, groups) {
+  if (!groups || !(groups.total ?? 0)) return null;
+  return h("span", { class: (groups.ready ?? 0) < groups.total ? "short" : "" }, h("small", { class: "dim" }, name), ` ${groups.ready ?? 0}/${groups.total}`);
+}
+
+/** A state as a word with its icon. */
+export function stateOf(word) {
+  const tone = toneOf(word);
+  return h("span", { class: `state ${tone}` }, icon(tone), word || "Unknown");
+}
+
+/** A click anywhere in a row goes where its name leads, unless a text is being selected. */
+function follow(row, event) {
+  if (event.target.closest("a, button") || String(getSelection())) return;
+  row.querySelector("a").click();
 }

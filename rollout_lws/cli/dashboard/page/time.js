@@ -1,10 +1,13 @@
 // Times as people say them, by the API server's clock.
 
+import { h } from "./dom.js";
+
 let ahead = 0;
 
 /** Sets the clock to what the server has said. */
 export function setClock(now) {
-  ahead = Date.parse(now) - Date.now();
+  const told = Date.parse(now);
+  if (!Number.isNaN(told)) ahead = told - Date.now();
 }
 
 /** Milliseconds since the epoch, now. */
@@ -24,16 +27,57 @@ export function short(seconds) {
   return parts.slice(0, 2).join("") || "0s";
 }
 
-/** An element that says how long ago a time was, and goes on to. */
-export function since(time, h) {
-  const at = Date.parse(time);
-  if (Number.isNaN(at)) return "";
-  return h("time", { datetime: time, "data-since": at, title: new Date(at).toLocaleString() }, short((clock() - at) / 1000));
+/** Milliseconds since the epoch of an RFC 3339 time; NaN for "" and what is none. */
+export function at(time) {
+  return time ? Date.parse(time) : NaN;
 }
 
-setInterval(() => {
-  for (const each of document.querySelectorAll("[data-since]")) {
-    const said = short((clock() - Number(each.dataset.since)) / 1000);
-    if (each.textContent !== said) each.textContent = said;
+/** An element that says how long ago a time was, and goes on to; "" for a time that is not known. */
+export function since(time) {
+  const then = at(time);
+  if (Number.isNaN(then)) return "";
+  return h("time", { datetime: time, "data-since": then, title: whole(then) }, short((clock() - then) / 1000));
+}
+
+/** An element that says how long it is until a time, and goes on to; "0s" from then on. */
+export function until(milliseconds) {
+  return h("time", { "data-until": milliseconds, title: whole(milliseconds) }, short((milliseconds - clock()) / 1000));
+}
+
+/** How long something took between two times; "" when one of them is not known. */
+export function between(from, to) {
+  const seconds = (at(to) - at(from)) / 1000;
+  return Number.isNaN(seconds) ? "" : short(seconds);
+}
+
+/** Date and time of this moment where the reader is. */
+export function whole(milliseconds) {
+  return new Date(milliseconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** The time of day; with seconds unless told otherwise. */
+export function timeOfDay(milliseconds, seconds = true) {
+  const style = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(seconds ? { second: "2-digit" } : {}) };
+  return new Date(milliseconds).toLocaleTimeString(undefined, style);
+}
+
+/** How much of a span has passed, from 0 to 1. */
+export function passed(from, seconds) {
+  return Math.min(1, Math.max(0, (clock() - from) / 1000 / seconds));
+}
+
+function tick() {
+  const now = clock();
+  for (const each of document.querySelectorAll("[data-since]")) say(each, (now - Number(each.dataset.since)) / 1000);
+  for (const each of document.querySelectorAll("[data-until]")) say(each, (Number(each.dataset.until) - now) / 1000);
+  for (const each of document.querySelectorAll("[data-from]")) {
+    each.setAttribute("width", `${100 * passed(Number(each.dataset.from), Number(each.dataset.span))}%`);
   }
-}, 1000);
+}
+
+function say(element, seconds) {
+  const said = short(seconds);
+  if (element.textContent !== said) element.textContent = said;
+}
+
+setInterval(tick, 1000);

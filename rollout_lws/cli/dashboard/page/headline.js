@@ -1,0 +1,54 @@
+// What is going on, in the controller's words: state, message, effect on users, what is changed, what is to blame.
+
+import { with_ } from "./address.js";
+import { h, show } from "./dom.js";
+import { stateOf } from "./list.js";
+import { long, said } from "./text.js";
+import { since } from "./time.js";
+import { toneOf } from "./words.js";
+
+export class Headline {
+  element = h("section", { class: "card headline", "aria-labelledby": "title" });
+
+  of(seen) {
+    return [seen.state, seen.since, seen.message, seen.change, seen.changedBy, seen.changedAt, seen.users, seen.causes, seen.release, seen.paused, seen.ending, seen.at, seen.workload, seen.steps.length, location.search];
+  }
+
+  draw(seen) {
+    this.element.className = `card headline ${toneOf(seen.state)}`;
+    show(this.element,
+      h("h1", { id: "title" }, h("span", { class: "dim" }, `${seen.namespace}/`), h("wbr"), seen.name),
+      h("p", { class: "standing" }, stateOf(seen.state),
+        seen.releasing && seen.at && !seen.ending ? h("span", {}, `step ${seen.at} of ${seen.steps.length}`) : null,
+        seen.ending ? h("span", {}, seen.ending) : null,
+        seen.paused && seen.state !== "Paused" ? h("span", { class: "badge" }, "paused") : null,
+        seen.since ? h("span", { class: "dim" }, "for ", since(seen.since)) : null),
+      long(seen.message, "message"),
+      causes(seen),
+      facts(seen));
+  }
+}
+
+/** Groups that are not ready, with the pod and the container to blame. */
+function causes(seen) {
+  if (!seen.causes?.length) return null;
+  return h("ul", { class: "causes", "aria-label": "Groups that are not ready", "data-key": "causes" }, seen.causes.map((each) => {
+    const where = each.group ? `${each.workload}/${each.group}` : each.workload;
+    return h("li", { "data-key": where },
+      each.group ? h("a", { href: with_({ group: where }), "data-link": true }, `${each.workload} group ${each.group}`) : h("span", {}, each.workload),
+      " ", h("b", {}, said(each.reason)), each.container ? h("span", { class: "dim" }, ` container ${each.container}`) : null,
+      each.pod ? h("span", { class: "dim" }, ` of ${each.pod}`) : null,
+      long(each.message, `cause/${where}`));
+  }));
+}
+
+function facts(seen) {
+  const found = [
+    ["Users", seen.users ? said(seen.users) : null],
+    ["Changes", seen.change ? [said(seen.change), seen.changedBy ? h("span", { class: "dim" }, " by ", said(seen.changedBy), seen.changedAt ? [", ", since(seen.changedAt), " ago"] : null) : null] : null],
+    ["Workload", [seen.workload, seen.kind ? h("span", { class: "dim" }, ` ${seen.kind}`) : null]],
+    ["Release", seen.release ? h("code", {}, seen.release) : null],
+  ];
+  return h("dl", { class: "facts", "data-key": "facts" }, found.filter(([, told]) => told).map(([name, told]) =>
+    h("div", { "data-key": name, class: /^AFFECTED/.test(seen.users) && name === "Users" ? "affected" : "" }, h("dt", {}, name), h("dd", {}, told))));
+}

@@ -1,0 +1,153 @@
+// The panel of one group: its pods, their nodes, what is to blame, last words, and commands that show more.
+
+import { asked, with_ } from "./address.js";
+import { command } from "./copy.js";
+import { h, show } from "./dom.js";
+import { long, said } from "./text.js";
+import { since } from "./time.js";
+
+/** Milliseconds between two looks at a group that changes. */
+const REST = 1000;
+
+export class Panel {
+  #body = h("div", { class: "panel-body" });
+  #shown = "";
+  #seen = null;
+  #told = null;
+  #trouble = "";
+  #asked = "";
+  #timer = 0;
+  #last = 0;
+
+  constructor(namespace, name) {
+    Object.assign(this, { namespace, name });
+    this.element = h("aside", { id: "panel", class: "panel", tabindex: "-1", "aria-labelledby": "panel-title", hidden: true }, this.#body);
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+    document.body.classList.remove("has-panel");
+  }
+
+  /** Shows the group that the address names; true if that is another one than before. */
+  address() {
+    const group = asked("group");
+    const other = group !== this.#shown;
+    if (other) {
+      this.#shown = group;
+      this.#told = null;
+      this.#trouble = this.#asked = "";
+    }
+    this.element.hidden = !group;
+    document.body.classList.toggle("has-panel", Boolean(group));
+    if (group) this.#look();
+    return other;
+  }
+
+  take(seen) {
+    this.#seen = seen;
+    if (this.#shown) this.#look();
+  }
+
+  get group() {
+    return this.#shown;
+  }
+
+  #found() {
+    const slash = this.#shown.lastIndexOf("/");
+    const [workload, index] = [this.#shown.slice(0, slash), this.#shown.slice(slash + 1)];
+    // While a group is replaced there may be two of one index.
+    const every = (this.#seen?.versions ?? []).filter((each) => each.workload === workload)
+      .flatMap((version) => version.groups.map((group) => ({ version, group })));
+    return { workload, index, known: every.filter(({ group }) => String(group.index) === index) };
+  }
+
+  /** Draws what is known, and asks for the pods when the group has changed. */
+  #look() {
+    this.#draw();
+    const { known } = this.#found();
+    const now = JSON.stringify([this.#shown, known, this.#seen?.causes]);
+    if (!this.#seen || now === this.#asked) return;
+    this.#asked = now;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#ask(this.#shown), Math.max(0, this.#last + REST - Date.now()));
+  }
+
+  async #ask(shown) {
+    this.#last = Date.now();
+    const { workload, index } = this.#found();
+    try {
+      const answer = await fetch(`/groups/${[this.namespace, this.name, workload, index].map(encodeURIComponent).join("/")}`);
+      const told = await answer.json();
+      if (shown !== this.#shown) return;
+      if (answer.ok) [this.#told, this.#trouble] = [told, ""];
+      else this.#trouble = told.refused;
+    } catch (error) {
+      this.#trouble = `the pods cannot be read: ${error.message}`;
+    }
+    if (shown === this.#shown) this.#draw();
+  }
+
+  #draw() {
+    const { workload, index, known } = this.#found();
+    show(this.#body,
+      h("header", {},
+        h("h2", { id: "panel-title", tabindex: "-1" }, h("span", { class: "dim" }, `${workload} `), `group ${index}`),
+        h("a", { class: "close", href: with_({ group: "" }), "data-link": true, "aria-label": "Close the group", title: "Close (Esc)" }, "✕")),
+      known.map(({ version, group }) => standing(version, group)),
+      this.#seen && !known.length ? h("p", { class: "plain" }, "There is no such group now.") : null,
+      this.#blame(workload, index),
+      this.#trouble ? h("p", { class: "result bad" }, said(this.#trouble)) : null,
+      this.#told ? pods(this.#told.pods) : this.#trouble || !known.length ? null : h("p", { class: "dim" }, "Asking for the pods …"),
+      this.#told?.commands?.length ? [h("h3", {}, "To see more"), h("ul", { class: "commands" }, this.#told.commands.map(command))] : null);
+  }
+
+  #blame(workload, index) {
+    const cause = this.#seen?.causes?.find((each) => each.workload === workload && each.group === index);
+    // The pod itself tells more.
+    if (!cause || this.#told?.pods.some((each) => each.reason)) return null;
+    return h("div", { class: "blame", "data-key": "blame" },
+      h("p", {}, h("b", {}, said(cause.reason)), cause.container ? ` container ${cause.container}` : "", cause.pod ? ` of ${cause.pod}` : ""),
+      long(cause.message, `blame/${workload}/${index}`));
+  }
+}
+
+function standing(version, group) {
+  return h("p", { class: "group-standing", "data-key": `standing/${group.created}` },
+    h("span", { class: `group-state ${group.state}` }, group.state), group.why ? h("b", {}, said(group.why)) : null,
+    group.since ? h("span", { class: "dim" }, "for ", since(group.since)) : null,
+    h("span", { class: "dim" }, `${version.role} ${version.revision}`));
+}
+
+function pods(found) {
+  return [
+    h("h3", { "data-key": "pods-title" }, found.length === 1 ? "Pod" : `${found.length} pods`),
+    h("ul", { class: "pods", "data-key": "pods" }, found.map(pod)),
+  ];
+}
+
+/** A pod that is well takes one line. */
+function pod(each) {
+  const well = each.ready && !each.reason;
+  return h("li", { class: well ? "well" : "ill", "data-key": each.name },
+    h("p", { class: "pod-head" },
+      h("span", { class: `sign ${well ? "good" : each.reason ? "bad" : "runs"}`, "aria-hidden": "true" }, well ? "✓" : each.reason ? "!" : "…"),
+      h("b", {}, each.name), each.leader ? h("span", { class: "badge" }, "leader") : null,
+      h("span", { class: "dim" }, [each.phase, each.ready ? "ready" : "not ready"].filter(Boolean).join(", "))),
+    h("p", { class: "dim pod-where" }, each.node ? `on ${each.node}` : "on no node yet", each.created ? [", ", since(each.created), " old"] : null),
+    each.reason ? h("div", { class: "blame" }, h("p", {}, h("b", {}, said(each.reason)), each.container ? ` container ${each.container}` : ""), detail(each)) : null,
+    well && each.containers.every((one) => !one.restarts) ? null : h("ul", { class: "containers" }, each.containers.map((one) => container(each, one))));
+}
+
+/** What is known of a pod's trouble besides the words of its containers. */
+function detail(each) {
+  const told = each.containers.some((one) => one.message && one.message.includes(each.detail));
+  return told ? null : long(each.detail, `detail/${each.name}`);
+}
+
+function container(pod, one) {
+  return h("li", { "data-key": one.name },
+    h("p", {}, h("span", {}, one.name), " ", h("b", {}, said(one.state)), h("span", { class: "dim" }, one.ready ? " ready" : " not ready",
+      one.restarts ? `, restarted ${one.restarts === 1 ? "once" : `${one.restarts} times`}` : "")),
+    long(one.message, `words/${pod.name}/${one.name}`, "pre"));
+}

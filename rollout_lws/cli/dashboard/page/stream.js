@@ -1,0 +1,83 @@
+// The one stream of server-sent events of a view, which comes back by itself.
+
+import { setClock } from "./time.js";
+
+/** The server gives a sign of life each 15 seconds; milliseconds after which it is not believed to be there. */
+const SILENCE = 20_000;
+/** Milliseconds before a stream is tried again, longer with each failure. */
+const AGAIN = [500, 1000, 2000, 3000, 5000];
+const LOCKED = "this browser is not let in any more: open the address that rollout-lws dashboard printed";
+const WHY = { 401: LOCKED, 421: LOCKED };
+
+/**
+ * Listens to a path. `on` has a function for each kind of event; `lost(why)` is called within a second of the end of
+ * the stream, `back()` when there is one again.
+ */
+export class Stream {
+  #source = null;
+  #failures = 0;
+  #timer = 0;
+  #alive = Date.now();
+  #watch;
+
+  constructor(path, on, lost, back) {
+    Object.assign(this, { path, on, lost, back });
+    this.#watch = setInterval(() => this.#listenForLife(), 1000);
+    this.#open();
+  }
+
+  close() {
+    clearInterval(this.#watch);
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #open() {
+    const source = new EventSource(this.path);
+    this.#source = source;
+    this.#alive = Date.now();
+    const hear = (kind, act) => source.addEventListener(kind, (event) => {
+      this.#alive = Date.now();
+      act(JSON.parse(event.data));
+    });
+    hear("hello", (told) => {
+      this.#failures = 0;
+      setClock(told.now);
+      this.back(told);
+    });
+    hear("clock", (told) => setClock(told.now));
+    for (const [kind, act] of Object.entries(this.on)) hear(kind, act);
+    source.onerror = () => this.#fail("rollout-lws dashboard does not answer");
+  }
+
+  #listenForLife() {
+    if (this.#source && Date.now() - this.#alive > SILENCE) this.#fail("rollout-lws dashboard is silent");
+  }
+
+  #fail(why) {
+    this.#source?.close();
+    this.#source = null;
+    this.lost(why);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#again(), AGAIN[Math.min(this.#failures, AGAIN.length - 1)]);
+    this.#failures += 1;
+  }
+
+  /** A browser does not say why a stream has failed, so another request finds out. */
+  async #again() {
+    let why = "rollout-lws dashboard does not answer";
+    const timer = this.#timer;
+    try {
+      const answer = await fetch(this.path, { method: "HEAD", signal: AbortSignal.timeout(SILENCE) });
+      why = answer.ok ? "" : WHY[answer.status] ?? `rollout-lws dashboard answers with ${answer.status}`;
+    } catch {
+      // It is not back yet.
+    }
+    // It may have been closed meanwhile.
+    if (timer !== this.#timer || this.#source) return;
+    if (why) this.#fail(why);
+    else this.#open();
+  }
+}

@@ -187,7 +187,9 @@ export class ActionsPart {
   draw(seen) {
     const offers = this.actions.offers((each) => !["jump", "skip"].includes(each.action));
     const refusals = new Set(offers.map((each) => each.refused));
-    this.#usual = refusals.size === 1 ? offers[0].refused : offers.find((each) => each.action === "approve" && !each.refused)?.effect ?? "";
+    // Where all are refused for the same reason, it is said once for all.
+    const [common] = refusals.size === 1 ? refusals : [""];
+    this.#usual = common || (offers.find((each) => each.action === "approve" && !each.refused)?.effect ?? "");
     show(this.#box,
       h("div", { class: "offers", role: "group", "aria-labelledby": "actions-title" }, offers.map((each) => this.actions.button(each))),
       this.actions.result(...offers.map((each) => each.key)));

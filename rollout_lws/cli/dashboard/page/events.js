@@ -6,7 +6,7 @@ import { long, said } from "./text.js";
 import { at, since, timeOfDay } from "./time.js";
 
 /** Lines that are shown at first. */
-const FEW = 12;
+const FEW = 10;
 
 export class Events {
   #known = new Map();
@@ -56,7 +56,7 @@ export class Events {
 function line(each) {
   const warns = each.type === "Warning";
   return h("li", { class: warns ? "warning" : "", "data-key": each.uid },
-    h("span", { class: "when" }, since(each.last), h("small", { class: "dim" }, " ", Number.isNaN(at(each.last)) ? "" : timeOfDay(at(each.last)))),
+    h("span", { class: "when" }, since(each.last), h("small", { class: "dim" }, Number.isNaN(at(each.last)) ? "" : timeOfDay(at(each.last)))),
     h("span", { class: "mark", "aria-hidden": "true" }, warns ? "!" : ""),
     h("div", {},
       h("p", {}, warns ? h("span", { class: "unseen" }, "Warning: ") : null, h("b", {}, said(each.reason)), " ", h("span", { class: "dim" }, said(each.about), each.count > 1 ? ` ×${each.count}` : "")),

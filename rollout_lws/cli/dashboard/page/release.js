@@ -49,8 +49,8 @@ export function releaseView(main, namespace, name) {
 
   function arrangeParts() {
     main.replaceChildren(...top.map((each) => each.element),
-      h("div", { class: "measures" }, weights.element, gates.element),
-      h("div", { class: "log" }, events.element, history.element),
+      h("div", { class: "measures" }, weights.element, gates.element, history.element),
+      h("div", { class: "log" }, events.element),
       picture.element, panel.element);
   }
 

@@ -1,5 +1,5 @@
-// Tabs that nobody sees. A browser has six connections for all tabs of a server, and each stream takes one: so two
-// hidden tabs go on, to tell the state by their titles, and others rest until they are looked at.
+// Hidden tabs. A browser has six connections for all tabs of a server, and each stream takes one: so two hidden tabs go
+// on, to tell the state by their titles, and others rest until they are looked at.
 
 const REST_AFTER = 30_000;
 const AWAKE = 2;

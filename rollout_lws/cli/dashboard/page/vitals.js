@@ -53,11 +53,11 @@ function accelerators({ accelerators: known, releasing }) {
   if (now === null || (!now && !known.peak)) return null;
   const most = Math.max(now, known.peak ?? 0, known.after ?? 0);
   const line = (name, count, cls, more = "") => count === null || count === undefined ? null : h("div", { class: "amount-line", "data-key": name },
-    h("dt", {}, name), h("dd", {}, figures.amount(cls, count, most), h("span", {}, String(count), more ? h("small", { class: "dim" }, ` ${more}`) : null)));
+    h("dt", {}, name, more ? ` (${more})` : ""), h("dd", {}, figures.amount(cls, count, most), h("span", {}, String(count))));
   if (!releasing || (!known.peak && !known.after)) return tile("Accelerators", String(now), "held now");
   return tile("Accelerators", String(now), known.extra ? `held now, ${known.extra} extra` : "held now",
     h("dl", { class: "amounts" },
       line("now", now, "new"),
-      line("at peak", known.peak, "old", known.peakStep ? `step ${known.peakStep}` : "at the end"),
+      line("peak", known.peak, "old", known.peakStep ? `step ${known.peakStep}` : "at the end"),
       line("after", known.after, "old")));
 }

@@ -4,14 +4,8 @@ import { Course, holding } from "./course.js";
 import { h, s, show } from "./dom.js";
 import { clock, short, timeOfDay, whole } from "./time.js";
 
-const LEFT = 44;
-const RIGHT = 12;
-const TOP = 20;
-const WEIGHT = 130;
-const GAP = 18;
-const GROUPS = 62;
-const FOOT = 20;
-const HEIGHT = TOP + WEIGHT + GAP + GROUPS + FOOT;
+/** Lengths in rem, so that the drawing grows with the text. */
+const REM = { left: 2.9, right: 0.8, top: 1.3, weight: 8.6, gap: 1.9, groups: 4.1, foot: 1.4 };
 /** Seconds between two lines of the time axis. */
 const TICKS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 
@@ -66,11 +60,17 @@ export class Weights {
     show(this.#box, drawing(this.#points, from, to, this.#width, this.#releasing));
   }
 
+  /** Where a time is from left to right, from 0 to 1 inside the axes. */
+  #inside(x) {
+    const { left, right } = lengths();
+    return Math.min(1, Math.max(0, (x - left) / Math.max(1, this.#width - left - right)));
+  }
+
   /** Says what was so at the place of the pointer; what is so now without one. */
   #point(x) {
     if (!this.#points.length) return;
     const [from, to] = this.#span();
-    const inside = x === null ? 1 : Math.min(1, Math.max(0, (x - LEFT) / Math.max(1, this.#width - LEFT - RIGHT)));
+    const inside = x === null ? 1 : this.#inside(x);
     const time = from + inside * (to - from);
     const each = holding(this.#points, time);
     this.#readout.textContent = [
@@ -82,7 +82,8 @@ export class Weights {
     const line = this.#box.querySelector(".pointer");
     if (!line) return;
     line.setAttribute("visibility", x === null ? "hidden" : "visible");
-    const place = LEFT + inside * (this.#width - LEFT - RIGHT);
+    const { left, right } = lengths();
+    const place = left + inside * (this.#width - left - right);
     for (const end of ["x1", "x2"]) line.setAttribute(end, place);
   }
 }
@@ -93,38 +94,42 @@ function legend() {
       h("li", {}, s("svg", { class: "sample", viewBox: "0 0 20 8" }, s("path", { class: cls, d: "M0 4h20" })), word)));
 }
 
+function lengths() {
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return Object.fromEntries(Object.entries(REM).map(([name, length]) => [name, length * rem]));
+}
+
 function drawing(points, from, to, width, releasing) {
-  const x = (time) => LEFT + ((time - from) / (to - from)) * (width - LEFT - RIGHT);
-  const weights = points.some((each) => each.asked !== null || each.accepted !== null);
-  const base = TOP + WEIGHT;
-  const y = (percent) => base - (percent / 100) * WEIGHT;
+  const { left, right, top, weight, gap, groups, foot } = lengths();
+  const end = width - right;
+  const x = (time) => left + ((time - from) / (to - from)) * (end - left);
+  const shares = points.some((each) => each.asked !== null || each.accepted !== null);
+  const base = top + weight;
+  const y = (percent) => base - (percent / 100) * weight;
+  const floor = shares ? base + gap + groups : top + groups;
   const most = Math.max(1, ...points.map((each) => Math.max(each.fresh ?? 0, each.stable ?? 0)));
-  const foot = weights ? base + GAP + GROUPS : TOP + GROUPS;
-  const g = (count) => foot - (count / most) * GROUPS;
-  const height = foot + FOOT;
-  const end = x(to);
-  return s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": summary(points, releasing) },
-    stepsAbove(points, x, end, foot),
-    weights ? [0, 50, 100].map((percent) => [
-      s("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(percent), y2: y(percent) }),
-      s("text", { class: "axis", x: LEFT - 6, y: y(percent) + 4, "text-anchor": "end" }, `${percent}%`),
-    ]) : null,
-    [0, most].map((count) => [
-      s("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: g(count), y2: g(count) }),
-      s("text", { class: "axis", x: LEFT - 6, y: g(count) + 4, "text-anchor": "end" }, String(count)),
+  const g = (count) => floor - (count / most) * groups;
+  return s("svg", { width, height: floor + foot, viewBox: `0 0 ${width} ${floor + foot}`, role: "img", "aria-label": summary(points, releasing) },
+    stepsAbove(points, x, end, top, floor),
+    shares ? [0, 50, 100].map((percent) => level(left, end, y(percent), `${percent}%`)) : null,
+    [0, most].map((count) => level(left, end, g(count), String(count))),
+    ticks(from, to, end - left).map((time) => [
+      s("line", { class: "tick", x1: x(time), x2: x(time), y1: floor, y2: floor + 4 }),
+      s("text", { class: "axis", x: Math.min(x(time), end), y: floor + foot * 0.8, "text-anchor": end - x(time) < left / 2 ? "end" : "middle" }, timeOfDay(time, to - from < 600_000)),
     ]),
-    ticks(from, to, width).map((time) => [
-      s("line", { class: "tick", x1: x(time), x2: x(time), y1: foot, y2: foot + 4 }),
-      s("text", { class: "axis", x: x(time), y: foot + 16, "text-anchor": "middle" }, timeOfDay(time, to - from < 600_000)),
-    ]),
-    weights ? [
+    shares ? [
       s("path", { class: "accepted-area", d: `${line(points, "accepted", x, y, end)}V${base}H${x(points[0].at)}Z` }),
       s("path", { class: "accepted", d: line(points, "accepted", x, y, end) }),
       s("path", { class: "asked", d: line(points, "asked", x, y, end) }),
     ] : null,
     s("path", { class: "stable", d: line(points, "stable", x, g, end) }),
     s("path", { class: "fresh", d: line(points, "fresh", x, g, end) }),
-    s("line", { class: "pointer", x1: 0, x2: 0, y1: TOP, y2: foot, visibility: "hidden" }));
+    s("line", { class: "pointer", x1: 0, x2: 0, y1: top, y2: floor, visibility: "hidden" }));
+}
+
+/** A line of the same level with its number. */
+function level(left, end, y, words) {
+  return [s("line", { class: "grid", x1: left, x2: end, y1: y, y2: y }), s("text", { class: "axis", x: left - 6, y: y + 4, "text-anchor": "end" }, words)];
 }
 
 /** A line of steps; what is not told counts as 0. */
@@ -137,7 +142,7 @@ function line(points, name, x, y, end) {
 }
 
 /** The steps as bands with their numbers. */
-function stepsAbove(points, x, end, foot) {
+function stepsAbove(points, x, end, top, floor) {
   const found = [];
   points.forEach((each) => {
     if (found.at(-1)?.step !== each.step) found.push({ step: each.step, from: x(each.at) });
@@ -146,13 +151,13 @@ function stepsAbove(points, x, end, foot) {
     const to = found[index + 1]?.from ?? end;
     const room = to - each.from;
     return s("g", { class: index % 2 ? "band odd" : "band" },
-      s("rect", { x: each.from, y: TOP, width: Math.max(0, room), height: foot - TOP }),
-      room > 12 ? s("text", { class: "axis", x: each.from + 4, y: TOP - 6 }, each.step ? (room > 50 ? `step ${each.step}` : String(each.step)) : room > 30 ? "end" : "") : null);
+      s("rect", { x: each.from, y: top, width: Math.max(0, room), height: floor - top }),
+      room > 12 ? s("text", { class: "axis", x: each.from + 4, y: top - 6 }, each.step ? (room > 50 ? `step ${each.step}` : String(each.step)) : room > 30 ? "end" : "") : null);
   });
 }
 
 function ticks(from, to, width) {
-  const most = Math.max(2, Math.floor((width - LEFT - RIGHT) / 80));
+  const most = Math.max(2, Math.floor(width / 90));
   const size = 1000 * (TICKS.find((each) => (to - from) / 1000 / each <= most) ?? TICKS.at(-1));
   // Full hours and days are those of the reader's own place.
   const shift = new Date(from).getTimezoneOffset() * 60_000;

@@ -57,8 +57,11 @@ class Rule:
     count: int | None = 1
     seen: int = field(default=0, init=False)
 
+    def is_about(self, verb: str, resource: str) -> bool:
+        return self.verb in ("*", verb) and self.resource in ("*", resource)
+
     def hits(self, verb: str, resource: str) -> bool:
-        if self.verb not in ("*", verb) or self.resource not in ("*", resource):
+        if not self.is_about(verb, resource):
             return False
         self.seen += 1
         return self.seen >= self.nth and (self.count is None or self.seen < self.nth + self.count)
@@ -113,6 +116,11 @@ class Faults:
         """End all open watches."""
         for cut in tuple(self._cuts):
             cut()
+
+    def forbids(self, verb: str, resource: str) -> bool:
+        """Whether such requests get 403 until the rule is removed, as of a user without the permission."""
+        lasting = (each for each in self.rules if each.count is None and each.is_about(verb, resource))
+        return any(each.effect.refusal is not None and each.effect.refusal.code == 403 for each in lasting)
 
     def consult(self, verb: str, resource: str) -> Effect:
         """The effect on the current request."""

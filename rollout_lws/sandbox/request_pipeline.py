@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.sandbox import codec
+from rollout_lws.sandbox.access_reviews import is_review, review
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.definitions import crds
 from rollout_lws.sandbox.faults import READS, Effect, Faults
@@ -42,7 +43,10 @@ class Gate:
         if effect.lost and not effect.carried_out:
             raise Unreachable(f"{request.method} {request.path} got no answer")
         asked = behind(request)
-        response = self._rest.handle(request) if asked is None else self._proxied(asked)
+        if is_review(request):
+            response = review(request, self.faults)
+        else:
+            response = self._rest.handle(request) if asked is None else self._proxied(asked)
         if effect.lost:
             raise Unreachable(f"{request.method} {request.path} was carried out, but its answer was lost")
         return response

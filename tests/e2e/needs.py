@@ -21,6 +21,7 @@ from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     NAMESPACES,
     PODS,
+    SELF_SUBJECT_ACCESS_REVIEWS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
@@ -38,9 +39,7 @@ INSTALL_LWS = (
     "kubectl apply --server-side -f "
     f"https://github.com/kubernetes-sigs/lws/releases/download/{LWS_VERSION}/manifests.yaml"
 )
-_REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
-)
+_REVIEWS = SELF_SUBJECT_ACCESS_REVIEWS
 _READ, _WRITE = ("list", "watch"), ("create", "patch", "delete")
 #: What people in stories do, and what looks on.
 RIGHTS: tuple[tuple[Resource, tuple[str, ...]], ...] = (

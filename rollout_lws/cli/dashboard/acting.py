@@ -10,10 +10,9 @@ from rollout_lws.cli.actions.action_client import Looking, ask
 from rollout_lws.cli.actions.command import judge_start
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.released import RELEASED
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, SELF_SUBJECT_ACCESS_REVIEWS, Resource
 
 Object = dict[str, Any]
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 #: Of a reason that a page sends.
 _LONGEST = 1000
 READ_ONLY = "this page is read-only: it was started with --read-only"
@@ -75,13 +74,10 @@ def _why_not(transport: Transport, resource: Resource, subresource: str = "") ->
     """
     attributes = {"namespace": transport.namespace, "verb": "patch", "resource": resource.plural}
     attributes |= {"group": resource.group} | ({"subresource": subresource} if subresource else {})
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
+    kind = SELF_SUBJECT_ACCESS_REVIEWS
+    review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": {"resourceAttributes": attributes}}
     try:
-        answer = transport.post(_REVIEWS, review)
+        answer = transport.post(kind.path(), review)
     except ApiError:
         return ""
     if (answer.get("status") or {}).get("allowed"):

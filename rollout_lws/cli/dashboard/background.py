@@ -1,4 +1,4 @@
-"""Blocking calls in threads that end with the process: nobody waits for a server that does not answer."""
+"""Blocking calls in threads that end with the process: it does not wait for a server that does not answer."""
 
 from __future__ import annotations
 

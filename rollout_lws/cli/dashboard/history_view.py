@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
@@ -22,8 +23,7 @@ def fetch_history(transport: Transport, rollouts: Resource, name: str) -> Object
 
 def history_view(known: list[Stored], rollout: Object) -> Object:
     """The same of versions that are known. ``change`` is against the one below, "" for the first."""
-    before = [*known[1:], None]
-    return {"versions": [_version(each, was, rollout) for each, was in zip(known, before, strict=True)]}
+    return {"versions": [_version(each, was, rollout) for each, was in zip_longest(known, known[1:])]}
 
 
 def _version(each: Stored, before: Stored | None, rollout: Object) -> Object:

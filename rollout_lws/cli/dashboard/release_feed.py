@@ -66,9 +66,11 @@ class ReleaseFeed:
     @property
     def trouble(self) -> Object:
         """Why what is shown may be ``old``, or what of it is missing."""
-        old = list(filter(None, [self._live.trouble, self._error]))
-        missing = [*self._live.refusals, *((self.log.trouble,) if self.log is not None and self.log.trouble else ())]
-        return {"message": "; ".join(dict.fromkeys([*old, *missing])), "old": bool(old)}
+        old, missing = [self._live.trouble, self._error], [*self._live.refusals]
+        if self.log is not None:
+            (missing if self.log.is_refused else old).append(self.log.trouble)
+        told = dict.fromkeys(filter(None, [*old, *missing]))
+        return {"message": "; ".join(told), "old": any(old)}
 
     async def _keep(self) -> None:
         """Looks again after each change."""
@@ -129,6 +131,11 @@ class EventLog:
     @property
     def trouble(self) -> str:
         return self._cache.trouble
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the trouble is that the user may not see Events."""
+        return self._cache.refused
 
     def happenings(self) -> list[Happening] | None:
         """None before the first list."""

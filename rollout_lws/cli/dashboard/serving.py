@@ -76,7 +76,7 @@ async def serve(page: Page, place: Place, *, first: str = "", opens: bool = Fals
         click.echo(f"Releases are shown at {served.url}")
         if not place.is_loopback:
             click.echo(
-                f"rollout-lws: {place.address} is not loopback: whoever has that address acts with your rights, and"
+                f"rollout-lws: {place.address} is not loopback: all who have that address act with your rights, and"
                 " what is sent can be read on the way, the token too",
                 err=True,
             )

@@ -1,0 +1,284 @@
+"""What the page shows of a release: steps with their times, groups, loads, accelerators, offers, as values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.dashboard.loads import loads
+from rollout_lws.cli.dashboard.release_view import view
+from rollout_lws.cli.dashboard.rows import row
+from rollout_lws.cli.get.caller import Caller
+from rollout_lws.cli.get.plan import planned_steps
+from rollout_lws.cli.releases import Release
+from tests.cli.get.objects import NOW, canary, lws, pod, release, rollout
+
+Object = dict[str, Any]
+CALLER = Caller(flags=("--namespace", "prod"))
+STEPS = [
+    {"replicas": 1, "traffic": "10%", "pause": {}},
+    {"replicas": "50%", "traffic": "30%", "pause": {"duration": 600}, "gates": [{"name": "ttft"}]},
+    {"replicas": "100%"},
+]
+CANARY: Object = {"canary": {"steps": STEPS}}
+
+
+def timeline(*entries: tuple[str, int | None, str]) -> list[Object]:
+    return [{"at": f"2026-01-01T11:{at}:00Z", "step": step, "state": state} for at, step, state in entries]
+
+
+def shown(plan: Object | None = None, pods: list[Object] | None = None, **status: Any) -> Release:
+    found = pods if pods is not None else [pod("llama", group, "old") for group in range(4)]
+    return release(rollout(plan or CANARY, **status), [lws(), canary()], found)
+
+
+def seen(plan: Object | None = None, pods: list[Object] | None = None, **status: Any) -> Object:
+    return view(shown(plan, pods, **status), NOW, CALLER)
+
+
+def states(found: Object) -> list[str]:
+    return [each["state"] for each in found["steps"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"currentStepIndex": 1}, ["current", "ahead", "ahead"]),
+        ({"currentStepIndex": 2}, ["done", "current", "ahead"]),
+        ({"currentStepIndex": 3, "finalising": {"reason": "Success", "task": "Promote"}}, ["done"] * 3),
+        (
+            {"currentStepIndex": 2, "finalising": {"reason": "Aborted", "task": "RollBackSteps"}},
+            ["done", "ahead", "ahead"],
+        ),
+        ({"phase": "Healthy"}, ["ahead"] * 3),
+        ({"phase": "Healthy", "timeline": timeline(("00", 1, "StepUpgrade"), ("09", None, "Completed"))}, ["done"] * 3),
+        ({"phase": "Aborted", "timeline": timeline(("00", 1, "StepUpgrade"))}, ["ahead"] * 3),
+    ],
+)
+def test_each_step_is_done_current_or_ahead(status: Object, expected: list[str]) -> None:
+    assert states(seen(**status)) == expected
+
+
+def test_steps_have_the_times_that_the_timeline_tells() -> None:
+    told = timeline(
+        ("00", 1, "StepUpgrade"), ("05", 1, "StepPaused"), ("20", 2, "StepUpgrade"), ("25", 2, "StepMetricsAnalysis")
+    )
+    found = seen(currentStepIndex=2, currentStepState="StepMetricsAnalysis", timeline=told, message="measures ttft")
+    times = [(each["since"], each["until"]) for each in found["steps"]]
+    assert times == [
+        ("2026-01-01T11:00:00Z", "2026-01-01T11:20:00Z"),
+        ("2026-01-01T11:20:00Z", ""),
+        ("", ""),
+    ]
+    assert found["current"] == {
+        "step": 2,
+        "state": "StepMetricsAnalysis",
+        "waitsFor": "measures ttft",
+        "since": "2026-01-01T11:25:00Z",
+    }
+
+
+def test_after_a_jump_back_a_step_has_the_times_of_its_last_turn() -> None:
+    told = timeline(
+        ("00", 1, "StepUpgrade"), ("10", 2, "StepUpgrade"), ("20", 1, "StepUpgrade"), ("30", 1, "StepPaused")
+    )
+    found = seen(currentStepIndex=1, timeline=told)
+    times = [(each["since"], each["until"]) for each in found["steps"]]
+    assert times[:2] == [("2026-01-01T11:20:00Z", ""), ("2026-01-01T11:10:00Z", "2026-01-01T11:20:00Z")]
+
+
+def test_weights_over_time_are_told_as_asked_and_accepted() -> None:
+    entry = {"at": "x", "step": 1, "state": "StepPaused", "desired": 10, "applied": 5, "new": 1, "stable": 4}
+    assert seen(timeline=[entry])["timeline"] == [
+        {
+            "at": "x",
+            "step": 1,
+            "state": "StepPaused",
+            "asked": 10,
+            "accepted": 5,
+            "new": {"ready": 1},
+            "stable": {"ready": 4},
+        }
+    ]
+
+
+def test_without_a_timeline_the_controllers_summary_says_since_when() -> None:
+    found = seen(currentStepIndex=1, summary={"state": "Loading", "since": "2026-01-01T11:50:00Z"})
+    assert (found["timeline"], found["current"]["since"]) == ([], "2026-01-01T11:50:00Z")
+    assert [(each["since"], each["until"]) for each in found["steps"]] == [("", "")] * 3
+
+
+@pytest.mark.parametrize(
+    ("ending", "word"),
+    [
+        (None, ""),
+        ({"reason": "Success", "task": "Promote"}, "promotion"),
+        ({"reason": "Success", "task": "CleanUp"}, "clean-up"),
+        ({"reason": "Aborted", "task": "RollBackSteps"}, "way back"),
+        ({"reason": "Rollback", "task": "CleanUp"}, "way back"),
+    ],
+)
+def test_the_end_of_a_release_is_told_in_a_word(ending: Object | None, word: str) -> None:
+    assert seen(**({"finalising": ending} if ending else {}))["ending"] == word
+
+
+def test_a_plan_is_told_step_by_step() -> None:
+    first, second, last = seen(currentStepIndex=1)["steps"]
+    assert (first["groups"], first["traffic"], first["approval"], first["pause"]) == (1, "10%", True, None)
+    assert (second["groups"], second["approval"], second["pause"], second["gates"]) == (2, False, 600, ["ttft"])
+    assert last["promotes"]
+
+
+def test_a_group_is_ready_loading_failed_draining_or_terminating() -> None:
+    draining = pod("llama", 2, "old")
+    draining["metadata"]["annotations"]["rollouts.kruise.io/draining"] = '{"since": "2026-01-01T11:58:00Z"}'
+    going = pod("llama", 3, "old")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T11:59:00Z"
+    waiting = {"name": "vllm", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}}
+    pods = [
+        pod("llama", 0, "old"),
+        pod("llama", 1, "old", ready=False),
+        draining,
+        going,
+        pod("llama-canary", 0, "new", ready=False, containerStatuses=[waiting]),
+    ]
+    found = seen(pods=pods)
+    told = {(each["role"], group["index"]): group for each in found["versions"] for group in each["groups"]}
+    assert {key: group["state"] for key, group in told.items()} == {
+        ("stable", "0"): "ready",
+        ("stable", "1"): "loading",
+        ("stable", "2"): "draining",
+        ("stable", "3"): "terminating",
+        ("canary", "0"): "failed",
+    }
+    assert told[("canary", "0")]["why"] == "ImagePullBackOff"
+    assert told[("stable", "2")]["since"].startswith("2026-01-01T11:58:00")
+    assert [each["new"] for each in found["versions"]] == [False, True]
+
+
+def loaded(plan: Object, pods: list[Object], workloads: list[Object], **status: Any) -> tuple[int, int]:
+    made = release(rollout(plan, **status), workloads, pods)
+    found = loads(made, planned_steps(made.rollout, made.full_size))
+    return found["done"], found["toCome"]
+
+
+OLD = [pod("llama", group, "old") for group in range(4)]
+NEW = [pod("llama-canary", 0, "new")]
+SUCCESS = {"reason": "Success", "task": "Promote"}
+ABORTED = {"reason": "Aborted", "task": "RollBackPromotion"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "pods", "status", "expected"),
+    [
+        # A canary of 2 at most, then all 4 of the LWS.
+        (CANARY, OLD, {}, (0, 6)),
+        (CANARY, OLD + NEW, {}, (1, 5)),
+        (CANARY, [*OLD, pod("llama-canary", 0, "new", ready=False)], {}, (0, 6)),
+        (CANARY, OLD[1:] + NEW + [pod("llama", 0, "new")], {"finalising": SUCCESS}, (2, 3)),
+        (CANARY, OLD, {"finalising": {"reason": "Success", "task": "CleanUp"}}, (0, 0)),
+        (CANARY, [*OLD[1:], pod("llama", 0, "new")], {"finalising": ABORTED}, (1, 1)),
+        (CANARY, OLD, {"phase": "Healthy"}, (0, 0)),
+        # Each group once.
+        ({"canary": {**CANARY["canary"], "capacity": "InPlace"}}, OLD, {"capacity": "InPlace"}, (0, 4)),
+        ({"canary": {**CANARY["canary"], "capacity": "Surge"}}, OLD, {"capacity": "Surge"}, (0, 6)),
+        ({"blueGreen": {"steps": STEPS}}, OLD, {"capacity": "BlueGreen"}, (0, 8)),
+        ({"blueGreen": {"steps": STEPS, "promotion": "Swap"}}, OLD + NEW, {"capacity": "Swap"}, (1, 3)),
+    ],
+)
+def test_loads_are_what_the_rest_of_the_plan_makes(
+    plan: Object, pods: list[Object], status: Object, expected: tuple[int, int]
+) -> None:
+    assert loaded(plan, pods, [lws(), canary()], **status) == expected
+
+
+def test_accelerators_are_told_now_at_the_peak_and_after() -> None:
+    def with_gpus(made: Object, count: str) -> Object:
+        for template in ("leaderTemplate", "workerTemplate"):
+            limits = {"resources": {"limits": {"nvidia.com/gpu": count}}}
+            made["spec"]["leaderWorkerTemplate"][template]["spec"]["containers"][0] |= limits
+        return made
+
+    summary = {"state": "Loading", "accelerators": 16}
+    made = release(rollout(CANARY, summary=summary), [with_gpus(lws(), "4"), with_gpus(canary(), "4")], OLD)
+    found = view(made, NOW, CALLER)["accelerators"]
+    assert found == {"now": 16, "extra": 0, "peak": 24, "peakStep": 2, "after": 16}
+    at_rest = release(rollout(CANARY, phase="Healthy", summary={"state": "Healthy"}), [with_gpus(lws(), "4")], OLD)
+    found = view(at_rest, NOW, CALLER)["accelerators"]
+    assert found == {"now": None, "extra": 0, "peak": None, "peakStep": None, "after": None}
+
+
+def offered(found: Object) -> dict[str, Object]:
+    return {f"{each['action']}{each.get('toStep', '')}{each.get('gate', '')}": each for each in found["offers"]}
+
+
+AWAITING = {
+    "currentStepIndex": 2,
+    "currentStepState": "StepPaused",
+    "observedRolloutID": "r7",
+    "gates": [{"name": "ttft", "result": "Failed", "message": "too slow"}],
+    "summary": {"state": "AwaitingApproval", "step": "2/3"},
+}
+
+
+def test_what_may_be_done_is_offered_with_a_question_and_its_effect() -> None:
+    found = offered(seen(**AWAITING))
+    assert found["approve"]["question"] == "Approve step 2/3 of llama?"
+    assert found["approve"]["effect"] == "the stable groups are renewed, all requests end at the new version"
+    assert found["abort"]["question"] == "Abort release r7 of llama?"
+    assert found["undo"]["effect"] == "the stable version is in the template again, and the release goes back to it"
+    assert found["jump1"]["question"] == "Go to step 1 of llama?"
+    assert found["jump1"]["effect"] == "1 group of the new version, 10% traffic"
+    assert found["jump3"]["effect"] == "promotes the new version"
+    assert found["skipttft"]["question"] == "Pass gate ttft of llama by hand?"
+    assert all(each["question"] and not each["refused"] for each in found.values())
+    assert "jump2" not in found and "resume" not in found
+
+
+def test_what_makes_no_sense_is_offered_with_the_reason_and_nothing_is_asked() -> None:
+    found = offered(seen(phase="Healthy", currentStepState="Completed"))
+    assert found["approve"] == {
+        "action": "approve",
+        "label": "Approve",
+        "question": "",
+        "effect": "",
+        "refused": "rollout/llama is Healthy: nothing waits for approval",
+    }
+    assert found["undo"]["question"] == "Put the version before into leaderworkerset/llama?"
+    assert not any(key.startswith(("jump", "skip", "home", "start")) for key in found)
+
+
+def test_undo_is_not_offered_for_a_pair() -> None:
+    made = rollout(CANARY, active="llama")
+    made["spec"]["counterpartRef"] = {**made["spec"]["workloadRef"], "name": "llama-green"}
+    found = offered(view(release(made, [lws(), lws("llama-green")], OLD), NOW, CALLER))
+    assert "rollout/llama is a pair, whose workloads are not edited" in found["undo"]["refused"]
+    assert found["start"]["refused"]
+
+
+def test_commands_act_on_the_namespace_of_the_release() -> None:
+    assert seen(**AWAITING)["commands"][0].startswith(
+        "rollout-lws promote llama --step 2 --release-id r7 --namespace prod "
+    )
+
+
+def test_the_change_is_told_without_a_time_that_passes() -> None:
+    before = shown(**AWAITING)
+    assert before.stable is not None
+    other = release(rollout(CANARY), [lws(tag="v0.17.0")], [])
+    assert other.stable is not None
+    found = replace(before, before=other.stable.workload.version)
+    told = view(found, NOW, CALLER)
+    assert "v0.17.0 -> v0.18.1 (leader, worker)" in told["change"]
+    assert json.dumps(told) == json.dumps(view(found, NOW.replace(hour=20), CALLER))
+
+
+def test_a_row_tells_a_rollout_that_no_controller_has_seen() -> None:
+    made = rollout(CANARY)
+    del made["status"]
+    found = row(made)
+    assert (found["state"], found["steps"], found["weight"]) == ("", 3, None)
+    assert found["message"] == "no controller has seen this Rollout yet; is one running?"

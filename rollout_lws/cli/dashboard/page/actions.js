@@ -7,6 +7,8 @@ import { visible } from "./text.js";
 import { kindOf } from "./words.js";
 
 const DANGEROUS = ["abort", "undo", "skip"];
+/** Milliseconds that what came of a request is shown. */
+const SHOWN = 60_000;
 const told = document.getElementById("told");
 
 export class Actions {
@@ -15,6 +17,7 @@ export class Actions {
   #rightsOf = "";
   #busy = "";
   #result = null;
+  #timer = 0;
 
   /** Buttons may be anywhere in `root`; `changed()` is called when they have to be drawn again. */
   constructor(root, namespace, name, changed) {
@@ -109,6 +112,11 @@ export class Actions {
     this.#result = { key, text, bad };
     told.textContent = visible(text);
     this.changed();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#result = null;
+      this.changed();
+    }, SHOWN);
   }
 
   async #askRights(kind) {

@@ -55,8 +55,8 @@ function comeBack(hello) {
   tell("live");
 }
 
-function lose(why) {
-  old ||= new Date(clock()).toISOString();
+function lose(why, silent) {
+  old ||= new Date(clock() - silent).toISOString();
   trouble = why;
   tell("lost");
 }
@@ -73,8 +73,10 @@ function tell(state) {
   document.body.classList.toggle("old", Boolean(old));
   titleOld(Boolean(old));
   word.textContent = state;
-  if (old) show(lost, h("strong", {}, "What is shown is old, by ", since(old), ": "), said(trouble), "; trying again");
-  else show(lost, trouble ? said(trouble) : "");
+  document.getElementById("trouble").hidden = !trouble;
+  show(lost, old ? h("strong", {}, "What is shown is old: ") : "", trouble ? said(trouble) : "");
+  // Outside of the alert, which else would be read out each second.
+  show(document.getElementById("lost-since"), old ? ["· for ", since(old)] : "");
 }
 
 function moved() {

@@ -10,11 +10,14 @@ import { at, since } from "./time.js";
 import { setTitle } from "./title.js";
 import { KINDS, kindOf, plural, toneOf, urgency } from "./words.js";
 
+/** Rows that are made before the browser draws, so that the first ones are there at once. */
+const AT_ONCE = 40;
 const COLUMNS = ["Rollout", "State", "Step", "Traffic", "Groups", "For", "Waits for"];
 
 export function listView(main) {
   // By UID: the row as told, the text that words are looked for in, and its element.
   const known = new Map();
+  let frame = 0;
   const filters = new Filters(draw);
   const bodies = KINDS.map((kind) => body(kind));
   const count = h("p", { class: "dim count", role: "status" }, "Asking the cluster …");
@@ -51,7 +54,7 @@ export function listView(main) {
   function draw() {
     const every = [...known.values()];
     const wanted = every.filter(({ row, text }) => filters.fits(row, text));
-    for (const each of bodies) each.draw(wanted.filter(({ row }) => kindOf(row.state) === each.kind.name).sort(before));
+    drawRows(wanted);
     filters.draw(every.map(({ row, text }) => [row, text]));
     count.textContent = wanted.length === every.length ? plural(every.length, "Rollout") : `${wanted.length} of ${plural(every.length, "Rollout")}`;
     none.hidden = wanted.length > 0;
@@ -61,6 +64,20 @@ export function listView(main) {
     setTitle(waiting.length ? `${waiting.length} to look at · Releases` : "Releases", tone);
   }
 
+  function drawRows(wanted) {
+    let left = AT_ONCE;
+    let missing = false;
+    for (const each of bodies) {
+      const entries = wanted.filter(({ row }) => kindOf(row.state) === each.kind.name).sort(before);
+      const there = entries.filter((entry) => entry.element || left-- > 0);
+      for (const entry of there) entry.element ??= line(entry.row);
+      missing ||= there.length < entries.length;
+      each.draw(there, entries.length);
+    }
+    cancelAnimationFrame(frame);
+    if (missing) frame = requestAnimationFrame(() => drawRows(wanted));
+  }
+
   return {
     stream: "/stream/list",
     on: { rows: take },
@@ -68,6 +85,7 @@ export function listView(main) {
       filters.read();
       draw();
     },
+    close: () => cancelAnimationFrame(frame),
   };
 }
 
@@ -79,10 +97,10 @@ function body(kind) {
   return {
     kind,
     element,
-    draw(entries) {
-      element.hidden = !entries.length;
-      number.textContent = String(entries.length);
-      arrange(element, [heading, ...entries.map((entry) => (entry.element ??= line(entry.row)))]);
+    draw(entries, count) {
+      element.hidden = !count;
+      number.textContent = String(count);
+      arrange(element, [heading, ...entries.map((entry) => entry.element)]);
     },
   };
 }

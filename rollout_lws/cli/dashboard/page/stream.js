@@ -10,8 +10,8 @@ const LOCKED = "this browser is not let in any more: open the address that rollo
 const WHY = { 401: LOCKED, 421: LOCKED };
 
 /**
- * Listens to a path. `on` has a function for each kind of event; `lost(why)` is called within a second of the end of
- * the stream, `back()` when there is one again.
+ * Listens to a path. `on` has a function for each kind of event; `lost(why, silent)` is called within a second of the end
+ * of the stream, which has been silent for so many milliseconds then, and `back(hello)` when there is one again.
  */
 export class Stream {
   #source = null;
@@ -53,13 +53,14 @@ export class Stream {
   }
 
   #listenForLife() {
-    if (this.#source && Date.now() - this.#alive > SILENCE) this.#fail("rollout-lws dashboard is silent");
+    const silent = Date.now() - this.#alive;
+    if (this.#source && silent > SILENCE) this.#fail("rollout-lws dashboard is silent", silent);
   }
 
-  #fail(why) {
+  #fail(why, silent = 0) {
     this.#source?.close();
     this.#source = null;
-    this.lost(why);
+    this.lost(why, silent);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#again(), AGAIN[Math.min(this.#failures, AGAIN.length - 1)]);
     this.#failures += 1;

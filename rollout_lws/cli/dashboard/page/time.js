@@ -2,6 +2,9 @@
 
 import { h } from "./dom.js";
 
+const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const MINUTES = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const SECONDS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 let ahead = 0;
 
 /** Sets the clock to what the server has said. */
@@ -52,13 +55,12 @@ export function between(from, to) {
 
 /** Date and time of this moment where the reader is. */
 export function whole(milliseconds) {
-  return new Date(milliseconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return WHOLE.format(milliseconds);
 }
 
 /** The time of day; with seconds unless told otherwise. */
 export function timeOfDay(milliseconds, seconds = true) {
-  const style = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(seconds ? { second: "2-digit" } : {}) };
-  return new Date(milliseconds).toLocaleTimeString(undefined, style);
+  return (seconds ? SECONDS : MINUTES).format(milliseconds);
 }
 
 /** How much of a span has passed, from 0 to 1. */

@@ -14,7 +14,7 @@ const told = document.getElementById("told");
 export class Actions {
   #seen = null;
   #rights = { act: "", undo: "" };
-  #rightsOf = "";
+  #rightsOf = null;
   #busy = "";
   #result = null;
   #timer = 0;
@@ -28,8 +28,13 @@ export class Actions {
   /** Takes the release that is shown from now on. */
   take(seen) {
     this.#seen = seen;
-    if (this.#rightsOf !== seen.kind) this.#askRights(seen.kind);
+    if (this.#rightsOf !== (seen.kind ?? "")) this.#askRights(seen.kind);
     this.#warn();
+  }
+
+  /** Asks for the rights again, since another server may answer now. */
+  again() {
+    this.#rightsOf = null;
   }
 
   /** What the buttons show besides the release, to tell whether they have to be drawn again. */
@@ -120,7 +125,7 @@ export class Actions {
   }
 
   async #askRights(kind) {
-    this.#rightsOf = kind;
+    this.#rightsOf = kind ?? "";
     try {
       const answer = await fetch(`/rights/${encodeURIComponent(this.namespace)}?kind=${encodeURIComponent(kind ?? "")}`);
       if (!answer.ok) return;

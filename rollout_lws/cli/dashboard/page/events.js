@@ -55,10 +55,12 @@ export class Events {
 
 function line(each) {
   const warns = each.type === "Warning";
-  return h("li", { class: warns ? "warning" : "", "data-key": each.uid },
+  // What controllers of workloads tell of each group takes less room than what the release tells.
+  const minor = !warns && !each.about.startsWith("Rollout/");
+  return h("li", { class: warns ? "warning" : minor ? "minor" : "", "data-key": each.uid },
     h("span", { class: "when" }, since(each.last), h("small", { class: "dim" }, Number.isNaN(at(each.last)) ? "" : timeOfDay(at(each.last)))),
     h("span", { class: "mark", "aria-hidden": "true" }, warns ? "!" : ""),
     h("div", {},
-      h("p", {}, warns ? h("span", { class: "unseen" }, "Warning: ") : null, h("b", {}, said(each.reason)), " ", h("span", { class: "dim" }, said(each.about), each.count > 1 ? ` ×${each.count}` : "")),
+      h("p", {}, warns ? h("span", { class: "unseen" }, "Warning: ") : null, h("b", {}, said(each.reason)), " ", h("span", { class: "dim" }, said(each.about), each.count > 1 ? ` ×${each.count}` : "")), " ",
       long(each.message, `event/${each.uid}`)));
 }

@@ -26,6 +26,11 @@ export class History {
     this.#ask(now);
   }
 
+  /** Asks again, since what was heard last may be old. */
+  again() {
+    this.#askedFor = "";
+  }
+
   async #ask(now) {
     try {
       const answer = await fetch(`/history/${encodeURIComponent(this.namespace)}/${encodeURIComponent(this.name)}`);

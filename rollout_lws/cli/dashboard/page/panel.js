@@ -44,6 +44,11 @@ export class Panel {
     return other;
   }
 
+  /** Asks again, since what was heard last may be old. */
+  again() {
+    this.#asked = "";
+  }
+
   take(seen) {
     this.#seen = seen;
     if (this.#shown) this.#look();

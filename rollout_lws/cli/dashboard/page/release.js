@@ -85,6 +85,9 @@ export function releaseView(main, namespace, name) {
   return {
     stream: `/stream/release/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
     where: [h("span", { class: "dim" }, " › "), `${namespace}/${name}`],
+    hello() {
+      for (const each of [actions, history, panel]) each.again();
+    },
     on: { release: take, gone, events: (told) => events.take(told) },
     moved() {
       const before = panel.group;

@@ -18,6 +18,7 @@ from rollout_lws.rollout.routing.selector_pinning import looked_for
 from rollout_lws.targets.table import TARGETS
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import services
+from rollout_lws.traffic.copy_names import canary_service_name
 from rollout_lws.traffic.custom.kinds import CustomKinds
 from rollout_lws.traffic.custom.scripts import NO_SCRIPTS, key_of
 from rollout_lws.traffic.facts import RoutingFacts
@@ -26,7 +27,6 @@ from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.pools import fails_closed, picker_service
 from rollout_lws.traffic.registry import PAIR_KINDS, ROUTING_KINDS, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.routers.of_rollout import named
-from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.canary import name_of_canary, stable_of
 

@@ -16,11 +16,12 @@ from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, ObjectRef, 
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
+from rollout_lws.traffic.copy_names import canary_service_name, written_name
 from rollout_lws.traffic.custom import marked_object
 from rollout_lws.traffic.custom.kinds import NO_CUSTOM_KINDS, CustomKinds
 from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.registry import DESTINATION_RULE, WRITTEN_SPECS, resources_of
-from rollout_lws.traffic.router import deleted, patched, written_name
+from rollout_lws.traffic.router import deleted, patched
 from rollout_lws.traffic.routers.of_rollout import ROUTERS
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting, pinned_workload, pinning_keys
 from rollout_lws.traffic.split import Object
@@ -38,7 +39,7 @@ _OWN: Mapping[Resource, Callable[[Object, str, Keys], Object]] = {
 #: Kinds that a release creates → name of the object that it creates for the user's object of this name.
 _MADE: Mapping[Resource, Callable[[str], str]] = {
     **{spec.resource: partial(written_name, spec) for spec in WRITTEN_SPECS if spec.copies},
-    SERVICES: services.canary_service_name,
+    SERVICES: canary_service_name,
 }
 
 #: Kinds that a release pins to the groups of one version.

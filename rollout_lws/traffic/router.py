@@ -13,10 +13,6 @@ from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.canary import copy_name
-
-#: Longest name of an object of any kind that a router copies.
-NAME_BUDGET = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +115,6 @@ class Router(Protocol):
         release that has ``begun`` may have modified the object even if our annotation on it is lost.
         """
         ...
-
-
-def written_name(spec: RouterSpec, name: str) -> str:
-    """Name of the object that a release writes for the user's object ``name``."""
-    return copy_name(name, NAME_BUDGET) if spec.copies else name
 
 
 def patched(resource: Resource, live: Object, after: Object, reason: str) -> tuple[Write, ...]:

@@ -14,13 +14,11 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.targets.target import Target, called
 from rollout_lws.traffic import marks, selectors
+from rollout_lws.traffic.copy_names import canary_service_name
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.selectors import Changes, Selecting
 from rollout_lws.traffic.split import Backend, Backends, Object
-from rollout_lws.workload.canary import copied_marks, copy_name
-
-#: Longest name of a Service.
-NAME_BUDGET = 63
+from rollout_lws.workload.canary import copied_marks
 
 #: Members of spec that are an address, or make sense only for a Service that is reachable from outside the cluster.
 _NOT_COPIED = frozenset(
@@ -44,11 +42,6 @@ _ANNOTATIONS_NOT_COPIED = re.compile(r"^(external-dns\.alpha\.kubernetes\.io/|cl
 
 SELECTING = Selecting(SERVICES, ("spec", "selector"))
 pin, unpinned, drifted, selects = SELECTING.pin, SELECTING.unpinned, SELECTING.drifted, SELECTING.selects
-
-
-def canary_service_name(service: str) -> str:
-    """``<service>-canary``, shortened with a hash where that is too long for a Service."""
-    return copy_name(service, NAME_BUDGET)
 
 
 def new_service_name(names: Names) -> str:

@@ -179,7 +179,8 @@ def test_a_namespace_with_many_events_of_others_is_never_in_memory_as_a_whole(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rollout_lws.cli.watch.cache.RECONNECT", 0.05)
-    monkeypatch.setattr("rollout_lws.cli.access.transport._PAGE", "10")
+    monkeypatch.setattr("rollout_lws.cli.access.transport._PAGE", 10)
+    monkeypatch.setattr("rollout_lws.cli.watch.cache._PAGE", 10)
     world.release(**LOADING)
     for number in range(25):
         record(world, PODS, f"other-{number}", "Pulled", "of another LWS")

@@ -11,8 +11,8 @@ from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, Pa
 from rollout_lws.traffic.copies import ingress as ingresses
 from rollout_lws.traffic.copies.ingress import canary_ingress, reaches_new, weight
 from rollout_lws.traffic.copies.ingress_classes import CLASSES, UNSAFE, served_by
+from rollout_lws.traffic.copy_names import written_name
 from rollout_lws.traffic.registry import INGRESS
-from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from tests.traffic.build import KEYS, OWNER
 

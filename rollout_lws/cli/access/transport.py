@@ -31,8 +31,8 @@ Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
 #: Seconds after which a watch ends and is restarted, so that a dead connection is noticed.
 WATCH_SECONDS = 240
-#: Objects in each page of a list.
-_PAGE = "500"
+#: Objects in each page of a list, unless another number is asked for.
+_PAGE = 500
 #: Retries at a busy server that sends Retry-After; kubectl makes as many.
 _REPEATS = 10
 #: Seconds before a retry when the server sends no Retry-After.
@@ -113,9 +113,11 @@ class Transport:
                 raise
             return None
 
-    def pages(self, path: str, **query: str) -> Iterator[Object]:
-        """A list in parts, so that a large one is never in memory as a whole; all have the first's resourceVersion."""
-        query |= {"limit": _PAGE}
+    def pages(self, path: str, size: int | None = None, **query: str) -> Iterator[Object]:
+        """A list in parts of ``size`` objects, so that a large one is never in memory as a whole; all have the first's
+        resourceVersion.
+        """
+        query |= {"limit": str(size or _PAGE)}
         while True:
             page = self.get(path, **query)
             yield page

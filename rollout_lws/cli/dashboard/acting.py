@@ -77,7 +77,7 @@ def _why_not(transport: Transport, resource: Resource, subresource: str = "") ->
     kind = SELF_SUBJECT_ACCESS_REVIEWS
     review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": {"resourceAttributes": attributes}}
     try:
-        answer = transport.post(kind.path(), review)
+        answer = transport.create(kind.path(), review)
     except ApiError:
         return ""
     if (answer.get("status") or {}).get("allowed"):

@@ -9,9 +9,8 @@ from rollout_lws.cli.events.event_log import Happening, Scope, happening
 from rollout_lws.cli.releases import workload_names
 from rollout_lws.cli.rollouts import style
 from rollout_lws.cli.sides import released_kind
+from rollout_lws.traffic.copy_names import canary_service_name, written_name
 from rollout_lws.traffic.registry import named_in, spec_of
-from rollout_lws.traffic.router import written_name
-from rollout_lws.traffic.services import canary_service_name
 
 Object = dict[str, Any]
 

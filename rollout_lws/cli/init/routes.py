@@ -14,13 +14,13 @@ from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
 from rollout_lws.targets.target import Target
 from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.copy_names import canary_service_name
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, POLICY, STABLE, ManagedRef, Names
 from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers.of_rollout import ROUTERS
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.workload.canary import copy_name
 
 Object = dict[str, Any]
 
@@ -112,7 +112,7 @@ def _pools(found: Snapshot, workload: Target) -> Iterator[tuple[str, str]]:
     names = selecting_leaders(found, pools.SELECTING, leaders_of(found, workload)[workload.metadata.name])
     for name in names:
         others = [each for each in names if each != name]
-        named = copy_name(name, services.NAME_BUDGET)
+        named = canary_service_name(name)
         yield name, next((each for each in others if each == named), others[0] if len(others) == 1 else "")
 
 

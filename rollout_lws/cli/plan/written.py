@@ -19,11 +19,10 @@ from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.targets.target import takers
+from rollout_lws.traffic.copy_names import canary_service_name, written_name
 from rollout_lws.traffic.custom.kinds import by_name
 from rollout_lws.traffic.registry import DESTINATION_RULE, resources_of, spec_of
-from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.routers.of_rollout import named
-from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.revisions import history_name
 

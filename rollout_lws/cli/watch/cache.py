@@ -17,6 +17,8 @@ from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 _Kind = TypeVar("_Kind")
 #: Seconds between attempts that are refused: the user may get a right while a page is open.
 _REFUSED = 30.0
+#: Objects in each page of a list: a process that runs for days keeps the memory that its largest one took.
+_PAGE = 100
 #: Seconds that join waits for the thread to end.
 _FAREWELL = 0.5
 
@@ -120,7 +122,7 @@ class WatchCache(Generic[_Kind]):
 
     def _list(self) -> str:
         found, version = dict[str, _Kind](), ""
-        for page in self._transport.pages(self._path, **self._query):
+        for page in self._transport.pages(self._path, _PAGE, **self._query):
             version = version or str(page["metadata"]["resourceVersion"])
             decoded = ((each["metadata"]["uid"], self._decode(each)) for each in page.get("items") or ())
             found |= {uid: each for uid, each in decoded if each is not None}

@@ -15,9 +15,10 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import ObjectRef
 from rollout_lws.targets.version import short_hash
 from rollout_lws.traffic import marks
+from rollout_lws.traffic.copy_names import written_name
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import RouterSpec
-from rollout_lws.traffic.router import NAME_TAKEN, Problem, written_name
+from rollout_lws.traffic.router import NAME_TAKEN, Problem
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import copied_marks
 

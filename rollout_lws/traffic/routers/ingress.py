@@ -12,6 +12,7 @@ from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.copies import copied, ingress
 from rollout_lws.traffic.copies.ingress_classes import class_problem, served_by
+from rollout_lws.traffic.copy_names import written_name
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import (
@@ -21,7 +22,6 @@ from rollout_lws.traffic.router import (
     deleted,
     does_not_exist,
     patched,
-    written_name,
 )
 from rollout_lws.traffic.split import Object, Split
 

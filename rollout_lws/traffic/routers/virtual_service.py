@@ -12,12 +12,13 @@ from dataclasses import replace
 from rollout_lws.objects.resources import DESTINATION_RULES, VIRTUAL_SERVICES, ObjectRef
 from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic.copies import copied, destination_rule
+from rollout_lws.traffic.copy_names import written_name
 from rollout_lws.traffic.registry import DESTINATION_RULE, VIRTUAL_SERVICE
 from rollout_lws.traffic.route import istio
 from rollout_lws.traffic.route.kinds import PAIR_RULES, VIRTUAL_SERVICE_RULES
 from rollout_lws.traffic.route.state import references, refers
 from rollout_lws.traffic.route.weighted import namespace_of
-from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched, written_name
+from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched
 from rollout_lws.traffic.routers.weighted import WeightedRouter
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split

@@ -12,6 +12,7 @@ import click
 
 from rollout_lws.cli.demo import manifests, pair, prefill_decode
 from rollout_lws.cli.demo.checks import Object
+from rollout_lws.cli.demo.page import Showing
 from rollout_lws.cli.demo.plan import Companion, Course, Plan
 from rollout_lws.cli.demo.play import play
 from rollout_lws.cli.demo.teller import Teller
@@ -67,8 +68,10 @@ _DEMOS = {
     f" drains are cut to {manifests.SHORT_WAIT} s, and gates left out, since no model server runs here.",
 )
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
+@click.option("--page", is_flag=True, help="Show it on a page in the browser, too; at a terminal you approve it there.")
+@click.option("--no-browser", is_flag=True, help="Of --page: print its address only.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
-def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
+def demo(what: str, files: tuple[str, ...], fast: bool, page: bool, no_browser: bool, api_group: str) -> None:
     """Watch a release on an embedded cluster: a canary that is promoted, or a bad version that a gate finds at 10 % of
     the requests, or one that you abort, or blue-green, or a canary whose groups are in the LeaderWorkerSet itself:
     renewed in place, or made in a surge, or a pair of LeaderWorkerSets of which one gives up groups as the other one
@@ -76,15 +79,18 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
 
     A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
-    Exit code 0 only if the end state was checked and found right.
+    Exit code 0 only if the end state was checked and found right, or if you went another way on the page.
     """
+    if no_browser and not page:
+        raise click.UsageError("--no-browser: without --page none is opened")
     settings = Settings(api_group=api_group, scrape_through="api-server", scrape_every=_SCRAPE_EVERY)
     given = read_manifests(files)
     if files and not given:
         raise UsageError("-f gives no manifests: add the one of the LeaderWorkerSet to release")
     plan = plan_of(what, given, fast, rollouts_of(api_group).api_version)
+    showing = Showing(opens=not no_browser, attended=is_terminal() and not fast) if page else None
     with Screen(coloured if has_colours() else str) if is_terminal() else nullcontext() as screen:
-        passed = asyncio.run(play(plan, settings, Teller(screen)))
+        passed = asyncio.run(play(plan, settings, Teller(screen), showing))
     if not passed:
         click.echo("rollout-lws: the end state is not what it should be: see the checks marked FAIL", err=True)
         sys.exit(1)

@@ -21,6 +21,7 @@ from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.demo import checks, manifests, pair, prefill_decode
 from rollout_lws.cli.demo.checks import Check, Expected, Listing, Object, label
+from rollout_lws.cli.demo.page import HESITATION, Showing, shown, until_interrupted
 from rollout_lws.cli.demo.plan import Companion, Course, Plan
 from rollout_lws.cli.demo.requests import (
     Requests,
@@ -32,7 +33,7 @@ from rollout_lws.cli.demo.requests import (
 )
 from rollout_lws.cli.demo.teller import Teller
 from rollout_lws.cli.get.caller import Caller
-from rollout_lws.cli.releases import assemble
+from rollout_lws.cli.releases import assemble, version_hash
 from rollout_lws.cli.rollouts import rollouts_of, summary
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
@@ -72,8 +73,8 @@ class DemoFailed(RolloutLwsError):
     """The release did not reach an expected state; the message names that state."""
 
 
-async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
-    """Run the demo; True when every check of the end state passed."""
+async def play(plan: Plan, settings: Settings, teller: Teller, showing: Showing | None = None) -> bool:
+    """Run the demo, shown on a page if asked for; True when every check of the end state passed."""
     async with AsyncExitStack() as stack:
         timing = Timing(plan.load, terminate_after=plan.ending, leader_longer=_LEADER_LONGER * plan.ending)
         cluster = await stack.enter_async_context(playground(Options(timing=timing), settings.api_group))
@@ -82,19 +83,30 @@ async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
         cluster.write_kubeconfig(kubeconfig)
         await stack.enter_async_context(process.running(replace(settings, kubeconfig=str(kubeconfig))))
         teller.say("cluster", f"API server at {cluster.url}, 8 nodes with 8 GPUs each; controller connected over HTTP")
-        player = _Player(plan, settings, teller, cluster, kubeconfig)
+        attended = showing is not None and showing.attended
+        player = _Player(plan, settings, teller, cluster, kubeconfig, attended=attended)
         stack.callback(player.close)
+        await player.begin()
+        if showing is not None:
+            rollouts = rollouts_of(settings.api_group)
+            await stack.enter_async_context(shown(showing, plan, rollouts, kubeconfig, teller))
         judged = await player.play()
         for check in judged:
             teller.check(check)
+        if attended:
+            await until_interrupted(teller)
         return all(check.passed for check in judged)
 
 
 class _Player:
-    """Acts as the user of a release, and follows each change of the cluster."""
+    """Acts as the user of a release, and follows each change of the cluster. Where the demo is ``attended``, a person
+    approves its steps on the page.
+    """
 
-    def __init__(self, plan: Plan, settings: Settings, teller: Teller, cluster: Playground, kubeconfig: Path) -> None:
-        self._plan, self._teller, self._cluster = plan, teller, cluster
+    def __init__(
+        self, plan: Plan, settings: Settings, teller: Teller, cluster: Playground, kubeconfig: Path, *, attended: bool
+    ) -> None:
+        self._plan, self._teller, self._cluster, self._attended = plan, teller, cluster, attended
         self._group = settings.api_group
         self._rollouts = rollouts_of(settings.api_group)
         self._batches = Resource(self._rollouts.group, self._rollouts.version, "BatchRelease", "batchreleases")
@@ -109,8 +121,8 @@ class _Player:
         self._unsubscribe()
         self._user.close()
 
-    async def play(self) -> list[Check]:
-        """Play the demo and check its end state."""
+    async def begin(self) -> None:
+        """Apply the manifests, and wait until the first version serves."""
         plan = self._plan
         for manifest in (*plan.others, plan.workload, plan.rollout):
             self._cluster.apply(manifest)
@@ -122,11 +134,15 @@ class _Player:
             ),
             _PATIENCE + plan.load,
         )
-        requests = await self._measure()
+
+    async def play(self) -> list[Check]:
+        """Play the release and check its end state; no check where a person went another way on the page."""
+        plan, requests = self._plan, await self._measure()
         before = self._listing()
         self._events.clear()
         async with self._telling(requests):
             await self._act(plan.change, lambda: self._patch_template(plan.edited, plan.template))
+            version = version_hash(self._lws(plan.edited))
             if plan.companion is not None:
                 await self._complete(plan.companion)
             match plan.course:
@@ -138,6 +154,9 @@ class _Player:
                     await self._until_aborted()
                 case unknown:
                     assert_never(unknown)
+        if self._attended and self._went_another_way(version):
+            self._teller.say("page", "you went another way than the demo, whose end state is not checked then")
+            return []
         await self._until("the last pod that has to go is gone", lambda: self._has_ended(before))
         return self._judge(before, requests)
 
@@ -207,13 +226,24 @@ class _Player:
 
         while True:
             what = "a step waits for approval, or the release is over"
-            await self._until(what, lambda: awaits() or over(), _PATIENCE + 10 * self._plan.load)
+            patience = HESITATION if self._attended else _PATIENCE + 10 * self._plan.load
+            await self._until(what, lambda: awaits() or over(), patience)
             if over():
                 return
-            await self._follow(lambda: False, self._plan.hesitation)
             step = summary(self._rollout())["step"] or self._status().get("currentStepIndex")
+            if self._attended:
+                minutes = f"{HESITATION / 60:g} minutes at most"
+                self._teller.say("page", f"step {step} waits for you, {minutes}: approve it there")
+                if await self._follow(lambda: not awaits(), HESITATION):
+                    continue
+            await self._follow(lambda: False, self._plan.hesitation)
             await self._act(f"approve step {step}", lambda: self._ask(action_rules.approve))
             await self._until("the approval is acted on", lambda: not awaits())
+
+    def _went_another_way(self, version: str) -> bool:
+        """Whether the release of this version ended otherwise than the demo would have it."""
+        aborted = self._status().get("phase") == "Aborted"
+        return aborted != self._plan.aborted or version_hash(self._lws(self._plan.edited)) != version
 
     async def _abort(self, before: Listing) -> None:
         """Give the bad version some time, then abort, as an operator would."""

@@ -24,6 +24,7 @@ from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import gates, message, planned_gates, releasing, summary, watched_gates
 from rollout_lws.cli.sides import called, named, released_kind, scales_sides, sides_of
 from rollout_lws.workload.groups import Group
+from rollout_lws.workload.pod_words import ON_THE_WAY
 
 Object = dict[str, Any]
 
@@ -34,7 +35,7 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
     meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
     steps, entries = planned_steps(rollout, shown.full_size), timeline(rollout)
     traffic, changed = status.get("traffic") or {}, list(changes(shown))
-    wrote = next((each for each in changed if each.by), None)
+    wrote, at_fault = next((each for each in changed if each.by), None), _at_fault(rollout)
     return {
         "namespace": meta["namespace"],
         "name": meta["name"],
@@ -58,7 +59,7 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
         "ending": ending(rollout),
         "steps": [step_view(rollout, each, entries) for each in steps],
         "after": after_approval(shown, steps),
-        "versions": [_version(band, now) for band in bands(shown)],
+        "versions": [_version(band, now, at_fault) for band in bands(shown)],
         "gates": list(_gates(rollout)),
         "asked": _weight(traffic.get("desired")),
         "accepted": _weight(traffic.get("applied")),
@@ -100,7 +101,14 @@ def _after(shown: Release) -> int | None:
     return full * edited.workload.version.accelerators + sum(of_companions)
 
 
-def _version(band: Band, now: datetime) -> Object:
+def _at_fault(rollout: Object) -> frozenset[tuple[str, str]]:
+    """Groups that are not ready for another reason than that they start up, by workload and index."""
+    told = (rollout.get("status") or {}).get("notReadyGroups") or ()
+    found = (each for each in told if each.get("container") or each.get("reason") not in ON_THE_WAY)
+    return frozenset((str(each.get("workload")), str(each.get("group"))) for each in found)
+
+
+def _version(band: Band, now: datetime, at_fault: frozenset[tuple[str, str]]) -> Object:
     return {
         "workload": band.facts.name,
         "role": band.role,
@@ -109,13 +117,15 @@ def _version(band: Band, now: datetime) -> Object:
         "weight": band.weight,
         "asked": band.asked,
         "info": band.info,
-        "groups": [_group(group, band, now) for group in band.groups],
+        "groups": [_group(group, band, now, at_fault) for group in band.groups],
     }
 
 
-def _group(group: Group, band: Band, now: datetime) -> Object:
+def _group(group: Group, band: Band, now: datetime, at_fault: frozenset[tuple[str, str]]) -> Object:
     """One cell. ``state`` is a word of a closed list: ready, loading, failed, draining, terminating."""
-    why = band.reasons.get((band.facts.name, group.index), "") or trouble_of(group.leader)
+    trouble = trouble_of(group.leader)
+    why = band.reasons.get((band.facts.name, group.index), "") or trouble
+    has_failed = bool(trouble) or (band.facts.name, group.index) in at_fault
     leader, drained = group.leader.metadata, band.drains.get(group.uid)
     if group.exhausted:
         state, since = "failed", leader.deletion_timestamp
@@ -126,7 +136,7 @@ def _group(group: Group, band: Band, now: datetime) -> Object:
     elif group.ready(now):
         state, since = "ready", group.ready_since
     else:
-        state, since = "failed" if why else "loading", leader.creation_timestamp
+        state, since = "failed" if has_failed else "loading", leader.creation_timestamp
     return {
         "index": group.index,
         "state": state,

@@ -159,6 +159,24 @@ def test_a_group_is_ready_loading_failed_draining_or_terminating() -> None:
     assert [each["new"] for each in found["versions"]] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"reason": "NotReady"}, "loading"),
+        ({"reason": "WorkersNotReady"}, "loading"),
+        ({"reason": "NotReady", "container": "vllm", "message": "ended last with Error (exit 1)"}, "failed"),
+        ({"reason": "Unschedulable"}, "failed"),
+    ],
+)
+def test_a_group_that_is_told_as_not_ready_has_failed_only_if_something_is_at_fault(
+    told: Object, expected: str
+) -> None:
+    pods = [pod("llama", 0, "old"), pod("llama-canary", 0, "new", ready=False)]
+    found = seen(pods=pods, notReadyGroups=[{"workload": "llama-canary", "group": "0", **told}])
+    (group,) = (each for version in found["versions"] if version["new"] for each in version["groups"])
+    assert (group["state"], group["why"]) == (expected, told["reason"])
+
+
 def loaded(plan: Object, pods: list[Object], workloads: list[Object], **status: Any) -> tuple[int, int]:
     made = release(rollout(plan, **status), workloads, pods)
     found = loads(made, planned_steps(made.rollout, made.full_size))

@@ -3,7 +3,7 @@
 import { asked, with_ } from "./address.js";
 import { command } from "./copy.js";
 import { h, show } from "./dom.js";
-import { long, said } from "./text.js";
+import { long, said, visible } from "./text.js";
 import { since } from "./time.js";
 
 /** Milliseconds between two looks at a group that changes. */
@@ -109,9 +109,10 @@ export class Panel {
 
   #blame(workload, index) {
     const cause = this.#seen?.causes?.find((each) => each.workload === workload && each.group === index);
-    // The pod itself tells more.
-    if (!cause || this.#told?.pods.some((each) => each.reason)) return null;
-    return h("div", { class: "blame", "data-key": "blame" },
+    // A long text need not be read twice.
+    const again = this.#told?.pods.some((each) => each.detail.includes(cause?.message) || each.containers.some((one) => one.message.includes(cause?.message)));
+    if (!cause?.message || again) return null;
+    return h("div", { class: cause.container ? "blame" : "blame mild", "data-key": "blame" },
       h("p", {}, h("b", {}, said(cause.reason)), cause.container ? ` container ${cause.container}` : "", cause.pod ? ` of ${cause.pod}` : ""),
       long(cause.message, `blame/${workload}/${index}`));
   }
@@ -134,14 +135,22 @@ function pods(found) {
 /** A pod that is well takes one line. */
 function pod(each) {
   const well = each.ready && !each.reason;
+  const bad = each.reason && (each.container || !["NotReady", "Terminating"].includes(each.reason));
   return h("li", { class: well ? "well" : "ill", "data-key": each.name },
     h("p", { class: "pod-head" },
-      h("span", { class: `sign ${well ? "good" : each.reason ? "bad" : "runs"}`, "aria-hidden": "true" }, well ? "✓" : each.reason ? "!" : "…"),
+      h("span", { class: `sign ${well ? "good" : bad ? "bad" : "runs"}`, "aria-hidden": "true" }, well ? "✓" : bad ? "!" : "…"),
       h("b", {}, each.name), each.leader ? h("span", { class: "badge" }, "leader") : null,
-      h("span", { class: "dim" }, [each.phase, each.ready ? "ready" : "not ready"].filter(Boolean).join(", "))),
+      h("span", { class: "dim" }, standingOf(each, bad))),
     h("p", { class: "dim pod-where" }, each.node ? `on ${each.node}` : "on no node yet", each.created ? [", ", since(each.created), " old"] : null),
-    each.reason ? h("div", { class: "blame" }, h("p", {}, h("b", {}, said(each.reason)), each.container ? ` container ${each.container}` : ""), detail(each)) : null,
+    bad ? h("div", { class: "blame" }, h("p", {}, h("b", {}, said(each.reason)), each.container ? ` container ${each.container}` : ""), detail(each)) : null,
     well && each.containers.every((one) => !one.restarts) ? null : h("ul", { class: "containers" }, each.containers.map((one) => container(each, one))));
+}
+
+/** How a pod is, in a few words; what is at fault is told below it. */
+function standingOf(each, bad) {
+  if (each.ready) return `${each.phase}, ready`;
+  if (bad || !each.detail || each.phase === "Terminating") return each.phase;
+  return [each.phase, visible(each.detail)].filter(Boolean).join(", ");
 }
 
 /** What is known of a pod's trouble besides the words of its containers. */

@@ -1,6 +1,6 @@
 // The page: its address says what is shown, and one stream says what is true.
 
-import { asked, listAddress } from "./address.js";
+import { asked, listAddress, with_ } from "./address.js";
 import { delegate, h, show } from "./dom.js";
 import { listView } from "./list.js";
 import { releaseView } from "./release.js";
@@ -45,6 +45,9 @@ function listen() {
 function look() {
   document.body.classList.toggle("wall", asked("wall") === "1");
   document.getElementById("home").setAttribute("href", listAddress());
+  const wall = document.getElementById("wall");
+  wall.textContent = asked("wall") ? "Full view" : "Wall view";
+  wall.setAttribute("href", with_({ wall: asked("wall") ? "" : "1" }));
 }
 
 function comeBack(hello) {

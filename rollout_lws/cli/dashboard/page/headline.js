@@ -11,7 +11,7 @@ export class Headline {
   element = h("section", { class: "card headline", "aria-labelledby": "title" });
 
   of(seen) {
-    return [seen.state, seen.since, seen.message, seen.change, seen.changedBy, seen.changedAt, seen.users, seen.causes, seen.versions.map((each) => each.groups.map((one) => one.state)), seen.release, seen.paused, seen.ending, seen.at, seen.workload, seen.steps.length, location.search];
+    return [seen.state, seen.since, seen.message, seen.change, seen.changedBy, seen.changedAt, seen.users, seen.causes, seen.causes?.length ? seen.groupsTold : "", seen.release, seen.paused, seen.ending, seen.at, seen.workload, seen.steps.length, location.search];
   }
 
   draw(seen) {
@@ -32,8 +32,8 @@ export class Headline {
 /** Groups that are not ready, with the pod and the container to blame; of these some may just start up. */
 function causes(seen) {
   if (!seen.causes?.length) return null;
-  const failed = seen.causes.some(({ workload, group }) =>
-    !group || seen.versions.some((each) => each.workload === workload && each.groups.some((one) => String(one.index) === group && one.state === "failed")));
+  const failed = seen.causes.some(({ workload, group, container }) =>
+    !group || container || seen.versions.some((each) => each.workload === workload && each.groups.some((one) => String(one.index) === group && one.state === "failed")));
   return h("ul", { class: failed ? "causes failed" : "causes", "aria-label": "Groups that are not ready", "data-key": "causes" }, seen.causes.map((each) => {
     const where = each.group ? `${each.workload}/${each.group}` : each.workload;
     return h("li", { "data-key": where },

@@ -39,7 +39,8 @@ export function releaseView(main, namespace, name) {
   function take(told) {
     if (!seen) arrangeParts();
     announce(told);
-    seen = told;
+    // Of hundreds of groups, to be compared by several parts.
+    seen = { ...told, groupsTold: JSON.stringify(told.versions) };
     actions.take(seen);
     history.take(seen);
     panel.take(seen);

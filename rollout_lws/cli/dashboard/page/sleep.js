@@ -13,8 +13,10 @@ export function whenHidden(rest, wake) {
     clearTimeout(timer);
     if (document.hidden) {
       timer = setTimeout(async () => {
-        release = await place();
-        if (release || !document.hidden) return;
+        const found = await place();
+        if (!document.hidden) return found?.();
+        release = found;
+        if (found) return;
         resting = true;
         rest();
       }, REST_AFTER);

@@ -7,7 +7,7 @@ export class Vitals {
   element = h("section", { class: "vitals", "aria-label": "Numbers" });
 
   of(seen) {
-    return [seen.asked, seen.accepted, seen.versions, seen.loads, seen.accelerators, seen.releasing, seen.at];
+    return [seen.asked, seen.accepted, seen.groupsTold, seen.loads, seen.accelerators, seen.releasing, seen.at];
   }
 
   draw(seen) {

@@ -36,7 +36,7 @@ export class Weights {
   }
 
   of(seen) {
-    return [seen.release, seen.releasing, seen.timeline, seen.asked, seen.accepted, seen.versions, seen.at, seen.stepState, seen.ending];
+    return [seen.release, seen.releasing, seen.timeline, seen.asked, seen.accepted, seen.groupsTold, seen.at, seen.stepState, seen.ending];
   }
 
   draw(seen) {

@@ -11,7 +11,7 @@ import pytest
 from rollout_lws.objects.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SERVICES
 from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.custom import BY_MESH, MESH, MESH_GROUP, MESH_ROUTES, MESH_RULES, RULE, TEXTS
-from tests.scenarios.routed import SCRIPTS, SERVICE, assert_given_back, hold_record, routed_at_rest, routing
+from tests.scenarios.routed import SCRIPTS, SERVICE, assert_given_back, hold_record, make, routed_at_rest, routing
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.told import assert_stalled
@@ -69,6 +69,19 @@ async def test_a_release_goes_through_its_shares_and_gives_everything_back(made:
     await world.rest()
     assert_given_back(world, before, BY_MESH)
     assert world.groups() == world.all_at("v2")
+
+
+async def test_an_object_that_vanishes_in_mid_release_is_waited_for(world: World) -> None:
+    before = await routed_at_rest(world, *STEPS, by=BY_MESH)
+    await waiting_for_approval(world)
+    world.delete(MESH_ROUTES, MESH)
+    world.approve()
+    await world.until_state("Routing")
+    await world.sleep(60)
+    assert world.condition("Reconciling")["message"] == f"MeshRoute {MESH} does not exist: make it anew"
+    make(world, MESH_ROUTES, MESH, spec=before[f"MeshRoute {MESH}"][0])
+    await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval")
+    assert shares(world) == {SERVICE: 60, CANARY_SERVICE: 40}
 
 
 async def test_a_release_that_is_aborted_gives_everything_back(world: World) -> None:

@@ -208,6 +208,9 @@ class CustomRouter:
     def _unsaid(self, split: Split) -> Problem | None:
         if not split.names_new or self.is_written(split):
             return None
+        if self._live is None and self._resource is not None:
+            # Whatever the split: the state says that it is missing, and a release does not name another one.
+            return None
         if self._live is None or self.evaluation(split) is None or self._lost_mark:
             return self._unusable()
         results = map(self._result, self.evaluations(split))

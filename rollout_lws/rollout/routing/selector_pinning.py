@@ -87,6 +87,9 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
     facts = d.o.routing
     if settings(d) is None or facts is None or not (facts.service is not None or d.paired):
         return d, DONE
+    if d.status.traffic is None and facts.waits:
+        # What is listed may be an obstacle to a share that is asked for in mid-release.
+        return d, Routed(False, facts.waits)
     # From now on the status records that the named objects may be pinned.
     d = d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
     if not d.on_record:

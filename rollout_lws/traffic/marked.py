@@ -130,11 +130,11 @@ class Marked:
 
     def take_back(self, deleted_uid: str, workload: str, reason: str) -> Iterator[Write]:
         """The writes that restore everything that the deleted Rollout with UID ``deleted_uid`` changed, and pin what is
-        ``kept``. Services come only when no other kind is left, since the others are searched because of them. The
-        garbage collector deletes the objects that the Rollout created.
+        ``kept``. Services lose the annotation only when no other kind is left, since the others are searched because of
+        it. The garbage collector deletes the objects that the Rollout created.
         """
         kept = {(each.selecting.resource, each.name): each for each in self.kept(deleted_uid, workload)}
-        others_left = False
+        others_left, others_kept = False, any(resource != SERVICES for resource, _ in kept)
         for resource in self._kinds:
             if resource == SERVICES and others_left:
                 return
@@ -142,7 +142,9 @@ class Marked:
                 if self._made(resource, live, self.by) or self._made(resource, live, deleted_uid):
                     continue
                 stays = kept.get((resource, live["metadata"]["name"]))
-                if stays is None:
+                if stays is None and resource == SERVICES and others_kept:
+                    yield from patched(resource, live, services.SELECTING.pin(live, deleted_uid, self.keys, {}), reason)
+                elif stays is None:
                     writes = patched(resource, live, _restored(resource, live, deleted_uid, self.keys), reason)
                     others_left = others_left or bool(writes)
                     yield from writes
@@ -152,7 +154,8 @@ class Marked:
 
     def kept(self, deleted_uid: str, workload: str) -> Iterator[Kept]:
         """Objects that Rollout UID ``deleted_uid`` has pinned and that would select several versions if unpinned. One
-        that selects the canary of LWS ``workload`` is pinned to that LWS instead, since its canary is deleted.
+        that selects the canary of LWS ``workload`` is pinned to that LWS instead, since its canary is deleted. A pool
+        whose pods are all terminating is not kept while the workload's own rolling update replaces them.
         """
         for resource, selecting in _SELECTING.items():
             for live in self.objects.get(resource, ()):
@@ -165,8 +168,13 @@ class Marked:
                 apart = {key: value for key, value in written.items() if key in pinning_keys(self.keys) and value}
                 own = selecting.unpinned(live, deleted_uid, self.keys)
                 near = [pod for pod in self.pods if self._beside(home, pod.workload) and selecting.sends_to(own, pod)]
+                lead = [pod for pod in near if apart.items() <= pod.metadata.labels.items()]
+                rolls = all(pod.workload == home for pod in near) and not self.unknown_pods
+                if rolls and lead and all(pod.metadata.terminating or pod.has_ended for pod in lead):
+                    # Soon nothing would answer behind it.
+                    continue
                 if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
-                    others = (pod for pod in near if not apart.items() <= pod.metadata.labels.items())
+                    others = (pod for pod in near if pod not in lead)
                     yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
 
     def _turned(self, written: Mapping[str, str | None], home: str, workload: str) -> dict[str, str | None]:

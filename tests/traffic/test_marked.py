@@ -151,6 +151,10 @@ def left(resource: Resource, written: dict[str, Any], *pods: Pod, unknown: bool 
         (SERVICES, TO_CANARY, (GOING, CANARY), None),
         (SERVICES, BY_REVISION, (OLD_ONE, NEW_ONE), ("llama", (NEW_ONE,))),
         (SERVICES, BY_REVISION, (NEW_ONE,), None),
+        (INFERENCE_POOLS, BY_REVISION, (OLD_ONE, GOING, NEW_ONE), ("llama", (NEW_ONE,))),
+        # A workload that rolls by itself: nothing would answer behind the pool.
+        (INFERENCE_POOLS, BY_REVISION, (GOING, NEW_ONE), None),
+        (INFERENCE_POOLS, TO_CANARY, (OLD_ONE, CANARY_GOING), ("llama", (CANARY_GOING,))),
         (SERVICES, {LWS_WORKER_INDEX: "0"}, (OLD_ONE, CANARY), None),
     ],
 )
@@ -186,6 +190,20 @@ def test_an_lws_that_is_only_called_like_a_canary_is_none() -> None:
     assert [*seen.kept(A, "llama")] == []
     assert not seen.concerns(A, "llama")
     assert seen.concerns(A, "llama-canary")
+
+
+def test_a_service_keeps_the_annotation_by_which_a_pool_that_stays_pinned_is_found() -> None:
+    pool = left(INFERENCE_POOLS, BY_LWS).objects[INFERENCE_POOLS]
+    pinned = left(SERVICES, BY_LWS).objects[SERVICES]
+    both = {INFERENCE_POOLS: pool, SERVICES: pinned}
+    seen = Marked(B, KEYS, both, frozenset({B}), pods=(OLD_ONE, CANARY_GOING))
+    [write] = seen.take_back(A, "mistral", "gone")
+    assert isinstance(write, Patch) and write.resource == SERVICES and not _bare(write)
+    assert write.body["spec"] == {"selector": {LWS_NAME: None}}
+    both[SERVICES] = tuple(services.pin(each, A, KEYS, {}) for each in pinned)
+    assert [*Marked(B, KEYS, both, frozenset({B}), pods=(OLD_ONE, CANARY_GOING)).take_back(A, "mistral", "gone")] == []
+    writes = [*Marked(B, KEYS, both, frozenset({B}), pods=(OLD_ONE,)).take_back(A, "mistral", "gone")]
+    assert [each.resource for each in writes] == [INFERENCE_POOLS]
 
 
 def test_nothing_is_unpinned_before_all_pods_are_known() -> None:

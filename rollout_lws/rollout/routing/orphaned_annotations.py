@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 
+from rollout_lws.objects.resources import SERVICES
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.decision import BestEffort, ReleaseEvent
 from rollout_lws.rollout.draft import Draft
@@ -38,8 +39,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
             continue
         d = d.write(writes)
         stays = [*annotated.kept(deleted_uid, here)]
-        pinned = {(each.selecting.resource, each.name) for each in stays}
-        given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
+        given = [f"{each.resource.kind} {each.name}" for each in writes if not _is_kept(each, stays)]
         if given:
             told = _given_back(deleted_uid, ", ".join(given))
             d = d.event(EventReason.RESTORED, "; ".join((told, *(_kept(d, each) for each in stays[:1]))), warning=True)
@@ -61,16 +61,22 @@ def take_back_last(d: Draft) -> Draft:
 
 def _take_back_last(d: Draft, deleted_uid: str) -> Draft:
     annotated, here = d.o.marked, _here(d)
-    pinned = {(each.selecting.resource, each.name) for each in annotated.kept(deleted_uid, here)}
+    stays = [*annotated.kept(deleted_uid, here)]
     for write in annotated.take_back(deleted_uid, here, "the Rollout that wrote it was deleted"):
         if _is_written(d, write):
             continue
         what = f"{write.resource.kind} {write.name}"
         told = ReleaseEvent(EventReason.RESTORED.value, _given_back(deleted_uid, what), "Warning")
-        d = d.write_if_possible((BestEffort(write, None if (write.resource, write.name) in pinned else told),))
+        d = d.write_if_possible((BestEffort(write, None if _is_kept(write, stays) else told),))
         # No event reports when the API server will accept a refused write.
         d = d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
     return d
+
+
+def _is_kept(write: Write, stays: Collection[Kept]) -> bool:
+    """True if the object keeps the annotation: it stays pinned itself or is a Service, and another kind does."""
+    last = write.resource == SERVICES and any(each.selecting.resource != SERVICES for each in stays)
+    return last or any((each.selecting.resource, each.name) == (write.resource, write.name) for each in stays)
 
 
 def _is_written(d: Draft, write: Write) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import traceback
@@ -61,10 +60,8 @@ class Dashboard:
         self._acting = Acting(page.transport, page.rollouts, read_only=page.read_only)
         self._files = {each.name: each.read_bytes() for each in files(__package__).joinpath("page").iterdir()}
         self._list: ListFeed | None = None
-        self._streams: set[asyncio.Task[Any]] = set()
         self.application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._guarded])
         self.application.cleanup_ctx.append(self._listing)
-        self.application.on_shutdown.append(self._end_streams)
         router = self.application.router
         router.add_get("/files/{name}", self._file)
         router.add_get("/stream/list", self._stream_list)
@@ -82,11 +79,6 @@ class Dashboard:
         self._list = ListFeed(page.transport, page.rollouts, page.namespace, page.selector)
         yield
         await in_thread(self._list.close)
-
-    async def _end_streams(self, _: web.Application) -> None:
-        """Streams do not end by themselves, so a server that ends would wait for them."""
-        for task in self._streams:
-            task.cancel()
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -146,13 +138,7 @@ class Dashboard:
             "namespace": namespace,
             "readOnly": self._page.read_only,
         }
-        task = asyncio.current_task()
-        assert task is not None
-        self._streams.add(task)
-        try:
-            return await send(request, feed, hello, self._now)
-        finally:
-            self._streams.discard(task)
+        return await send(request, feed, hello, self._now)
 
     def _now(self) -> str:
         return self._page.transport.clock.now().isoformat(timespec="milliseconds")

@@ -21,8 +21,8 @@ from rollout_lws.cli.dashboard.server import Dashboard, Page
 from rollout_lws.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
-#: Seconds that requests may take to end when the server does.
-_FAREWELL = 0.5
+#: Seconds that requests may take to end when the server does; streams do not end by themselves.
+_FAREWELL = 0.2
 #: Seconds to ask another server on the same port who it is.
 _PATIENCE = 1.0
 

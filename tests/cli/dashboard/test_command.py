@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -75,6 +76,20 @@ def test_it_prints_where_it_is_and_ends_at_once_though_a_page_is_open(world: Wor
             assert answer.readline() == b"event: hello\n"
             began = time.monotonic()
             assert ended(process, number) == (code, "Ctrl-C ends it")
+            assert time.monotonic() - began < 5
+
+
+def test_it_ends_at_once_though_the_api_server_does_not_answer(world: World) -> None:
+    world.release(**LOADING)
+    with running(world, "--no-browser") as (process, url):
+        asked = threading.Event()
+        world.on_request("list", "controllerrevisions", asked.set)
+        world.http.gate.faults.add(Effect(delay=20), "list", "controllerrevisions")
+        with closing(http.client.HTTPConnection(urlsplit(url).netloc)) as connection:
+            connection.request("GET", "/history/default/llama", headers={"Cookie": cookie_of(url)})
+            assert asked.wait(30)
+            began = time.monotonic()
+            assert ended(process, signal.SIGINT)[0] == 130
             assert time.monotonic() - began < 5
 
 

@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CHART_STAMP := $(VENV)/.chart
+BROWSER_STAMP := $(VENV)/.browser
 DOCS_STAMP := $(VENV)/.docs
 AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-chart e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
+.PHONY: help install demo test test-long test-chart test-browser e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +33,7 @@ demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embe
 # Which variants are told changes with each commit, so that all are within a few of them.
 SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
 test: $(STAMP) ## all tests but the longer lanes, of stories with many variants some by SEED (about three minutes)
-	@$(BIN)/python -m pytest -m "not long and not e2e and not nodes" -n 2 --seed '$(SEED)' $(if $(ALL),--each-change)
+	@$(BIN)/python -m pytest -m "not long and not e2e and not nodes and not browser" -n 2 --seed '$(SEED)' $(if $(ALL),--each-change)
 
 test-long: $(STAMP) ## the longer lanes, of each test one variant in twelve by SEED (ALL=1: all of them)
 	@$(BIN)/python -m pytest -m long -n 2 --seed '$(SEED)' $(if $(ALL),--each-change,--one-in 12)
@@ -42,6 +43,14 @@ test-chart: $(CHART_STAMP) ## tests of the chart, by Helm as a library (fetches 
 
 $(CHART_STAMP): $(STAMP) requirements/chart.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/chart.txt
+	@touch $@
+
+test-browser: $(BROWSER_STAMP) ## the dashboard in Chromium (PICTURES=dir: keeps pictures; REQUIRED=1: no skipping)
+	@$(if $(REQUIRED),$(BIN)/python -m tests.browser_tool --require)
+	@ROLLOUT_LWS_PICTURES='$(abspath $(PICTURES))' $(BIN)/python -m pytest -m browser tests/browser -n 2
+
+$(BROWSER_STAMP): $(STAMP) requirements/browser.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@touch $@
 
 # A kubeconfig that a shell happens to export must not send stories to somebody's cluster: it has to be asked for.
@@ -112,6 +121,7 @@ lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip in
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra admission --extra lua -c requirements/run.txt pyproject.toml -o requirements/controller.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:browser -c requirements/dev.txt -o requirements/browser.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:docs -c requirements/dev.txt -o requirements/docs.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:nodes -c requirements/dev.txt -o requirements/nodes.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:build -c requirements/dev.txt -o requirements/build.txt

@@ -10,11 +10,15 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
-from tests import helm_tool, kubectl_tool, sampling, virtual_time
+from tests import browser_tool, helm_tool, kubectl_tool, sampling, virtual_time
 from tests.scenarios.matrix_table import table, told_by, windows_told
 
 #: By the marker of its tests: what a lane is called, and who knows what it needs.
-_LANES = {"kubectl": ("tests with kubectl", kubectl_tool), "helm": ("tests of the chart", helm_tool)}
+_LANES = {
+    "browser": ("tests in a browser", browser_tool),
+    "helm": ("tests of the chart", helm_tool),
+    "kubectl": ("tests with kubectl", kubectl_tool),
+}
 
 # How long an example takes says more of what else the machine does than of what is tested.
 settings.register_profile("patient", deadline=None)

@@ -58,6 +58,13 @@ async def until_approval(stage: Stage, plan: Plan) -> dict[str, dict[str, Object
     return before
 
 
+async def stand(stage: Stage) -> None:
+    """A release waits for its approval, and no controller goes on with it."""
+    await stage.start_controller()
+    await until_approval(stage, quick())
+    await stage.stop_controller()
+
+
 def expected(plan: Plan, *, aborted: bool = False) -> Expected:
     template = plan.workload["spec"]["leaderWorkerTemplate"] if aborted else plan.template
     return Expected(plan.edited, template, aborted, None, DEFAULT_API_GROUP)

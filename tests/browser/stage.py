@@ -15,10 +15,11 @@ from rollout_lws.cli.demo.manifests import NAME, NAMESPACE
 from rollout_lws.cli.rollouts import rollouts_of, summary
 from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
-from rollout_lws.sandbox.faults import Faults
+from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.patching.patches import MERGE_PATCH
 from rollout_lws.settings import Settings
 from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs
@@ -61,6 +62,7 @@ class Stage:
         self.server = cluster.server
         self._programs = programs
         self._changed = asyncio.Event()
+        self._controller = AsyncExitStack()
         cluster.write_kubeconfig(self.kubeconfig)
         self.server.store.subscribe(lambda _: self._changed.set())
 
@@ -69,12 +71,35 @@ class Stage:
         """Between the cluster and all that use it by HTTP."""
         return self.cluster.http.gate.faults
 
+    def forbid(self, verb: str, resource: Resource) -> None:
+        """From now on no user has this permission."""
+        what = f'{resource} is forbidden: User "reader" cannot {verb} resource "{resource.plural}"'
+        self.faults.add(Effect(refusal=ApiError(403, "Forbidden", what)), verb, resource.plural, count=None)
+
+    async def start_controller(self) -> None:
+        settings = Settings(kubeconfig=str(self.kubeconfig), scrape_through="api-server", scrape_every=SCRAPE_EVERY)
+        await self._controller.enter_async_context(process.running(settings))
+
+    async def stop_controller(self) -> None:
+        """From now on statuses are what tests write into them."""
+        await self._controller.aclose()
+
     async def dashboard(self, *arguments: str, port: int = 0) -> Dashboard:
         program = await self._programs.start(
             *(ROLLOUT_LWS, "dashboard", "--no-browser", "--kubeconfig", str(self.kubeconfig), "--port", str(port)),
             *arguments,
         )
         return Dashboard(program, (await program.says(_SAYS)).removeprefix(_SAYS))
+
+    def create(self, resource: Resource, body: Object) -> None:
+        """An object with its status, as nothing but a server's store can make it."""
+        meta, status = body["metadata"], body.get("status")
+        self.server.create(resource, {key: value for key, value in body.items() if key != "status"})
+        if status is not None:
+            self.patch_status(resource, meta["name"], status, meta["namespace"])
+
+    def patch_status(self, resource: Resource, name: str, status: Object, namespace: str = NAMESPACE) -> None:
+        self.patch(resource, name, {"status": status}, namespace, subresource="status")
 
     def apply(self, *manifests: Object) -> None:
         for each in manifests:
@@ -116,17 +141,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(directory: Path, options: Options | None = None, *, controlled: bool = True) -> AsyncIterator[Stage]:
-    """A cluster whose pods start in a moment, with a controller unless it is to stand still."""
+async def stage(directory: Path) -> AsyncIterator[Stage]:
+    """A cluster whose pods start in a moment; it has a controller from ``start_controller`` on."""
     async with AsyncExitStack() as stack:
         timing = Timing(LOAD, terminate_after=ENDING, leader_longer=2 * ENDING)
-        cluster = await stack.enter_async_context(playground(options or Options(timing=timing), DEFAULT_API_GROUP))
+        cluster = await stack.enter_async_context(playground(Options(timing=timing), DEFAULT_API_GROUP))
         programs = Programs()
         stack.push_async_callback(programs.close)
         made = Stage(cluster, directory, programs)
-        if controlled:
-            settings = Settings(kubeconfig=str(made.kubeconfig), scrape_through="api-server", scrape_every=SCRAPE_EVERY)
-            await stack.enter_async_context(process.running(settings))
+        stack.push_async_callback(made.stop_controller)
         yield made
         failed = [each for each in programs.started if "Traceback" in each.output]
         assert not failed, "\n".join(each.output for each in failed)

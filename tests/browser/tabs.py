@@ -96,6 +96,11 @@ class Tab:
     def dialog(self) -> Locator:
         return self.page.get_by_role("dialog")
 
+    @property
+    def panel(self) -> Locator:
+        """What is shown of one group."""
+        return self.page.get_by_role("complementary")
+
     def button(self, name: str, *, within: Locator | None = None) -> Locator:
         """The button whose name begins so."""
         return (within or self.page).get_by_role("button", name=re.compile(f"^{re.escape(name)}"))
@@ -104,7 +109,13 @@ class Tab:
         """The row of the list with this text."""
         return self.page.get_by_role("row").filter(has_text=text)
 
-    async def sees(self, *texts: str, within: Locator | None = None, seconds: float = PATIENCE / 1000) -> None:
+    def cell(self, index: int | str) -> Locator:
+        """The cells of groups with this index."""
+        return self.main.get_by_role("link", name=re.compile(f"^group {index}\\b"))
+
+    async def sees(
+        self, *texts: str | re.Pattern[str], within: Locator | None = None, seconds: float = PATIENCE / 1000
+    ) -> None:
         """The texts are there, or come."""
         from playwright.async_api import expect
 
@@ -117,20 +128,42 @@ class Tab:
 
         await expect((within or self.page.locator("body")).get_by_text(text)).to_have_count(0, timeout=PATIENCE)
 
+    async def greys(self, button: Locator, why: str) -> None:
+        """The button cannot be used, and says why."""
+        from playwright.async_api import expect
+
+        await expect(button).to_be_disabled(timeout=PATIENCE)
+        await expect(button).to_have_accessible_description(re.compile(why), timeout=PATIENCE)
+
     async def gone(self, what: Locator) -> None:
         from playwright.async_api import expect
 
         await expect(what).to_be_hidden(timeout=PATIENCE)
 
-    async def until(self, script: str, argument: Any = None, seconds: float = PATIENCE / 1000) -> None:
-        """Wait until a function of the page's gives something."""
-        await self.page.wait_for_function(script, arg=argument, timeout=1000 * seconds)
+    async def until(self, holds: str, argument: Any = None, seconds: float = PATIENCE / 1000) -> None:
+        """Wait until a function of the page's gives something; the page's policy lets nothing evaluate its text there."""
+        wait = f"""([argument, milliseconds]) => new Promise((resolve) => {{
+            const until = Date.now() + milliseconds;
+            const holds = {holds};
+            const timer = setInterval(() => {{
+                const found = holds(argument);
+                if (!found && Date.now() < until) return;
+                clearInterval(timer);
+                resolve(Boolean(found));
+            }}, 20);
+        }})"""
+        assert await self.page.evaluate(wait, [argument, 1000 * seconds]), f"not within {seconds:g} s: {holds}"
+
+    async def reads_group(self, index: int | str) -> None:
+        """The panel tells the pods of the group with this index."""
+        await self.sees(re.compile(f"group {index}"), "leader", within=self.panel)
 
     async def reads_state(self, state: str, seconds: float = PATIENCE / 1000) -> None:
-        """The release's heading tells its state, in one word or in several."""
+        """Title and page tell the state of the release, in one word or in several."""
         from playwright.async_api import expect
 
-        await expect(self.heading).to_have_text(spaced(state), timeout=1000 * seconds, use_inner_text=True)
+        await expect(self.page).to_have_title(spaced(state), timeout=1000 * seconds)
+        await expect(self.main.get_by_text(spaced(state)).first).to_be_visible()
 
     async def picture(self, name: str, *, whole: bool = True) -> None:
         """Keep a picture, where pictures are to be kept."""

@@ -16,13 +16,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), py
 
 #: Seconds that a state lasts which a page must have told; a busy machine shows what is shorter too late.
 _LONG_ENOUGH = 1.0
-_NOTE_HEADINGS = """() => {
-    window.headings = [];
+_NOTE_TITLES = """() => {
+    window.titles = [];
     const note = () => {
-        const said = document.querySelector("h1")?.innerText ?? "";
-        if (window.headings.at(-1) !== said) window.headings.push(said);
+        if (window.titles.at(-1) !== document.title) window.titles.push(document.title);
     };
-    new MutationObserver(note).observe(document.body, {subtree: true, childList: true, characterData: true});
+    new MutationObserver(note).observe(document.head, {subtree: true, childList: true, characterData: true});
     note();
 }"""
 
@@ -53,7 +52,7 @@ async def _opened(visitors: Visitors, url: str) -> Tab:
     tab = await visitors.tab(url)
     await tab.row(NAME).get_by_role("link").first.click()
     await tab.reads_state("Healthy")
-    await tab.page.evaluate(_NOTE_HEADINGS)
+    await tab.page.evaluate(_NOTE_TITLES)
     return tab
 
 
@@ -84,8 +83,8 @@ async def test_a_release_is_watched_and_approved_by_clicks(released: Stage, visi
         checks.images(after, releases.expected(plan)),
     ]
     assert all(each.passed for each in found), found
-    told = await tab.page.evaluate("window.headings")
-    untold = [each for each in states.long() if not any(spaced(each).search(heading) for heading in told)]
+    told = await tab.page.evaluate("window.titles")
+    untold = [each for each in states.long() if not any(spaced(each).search(title) for title in told)]
     assert not untold, f"{untold} of {states.states} are not among {told}"
     tab.calm()
 

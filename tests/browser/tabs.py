@@ -141,7 +141,7 @@ class Tab:
         await expect(what).to_be_hidden(timeout=PATIENCE)
 
     async def until(self, holds: str, argument: Any = None, seconds: float = PATIENCE / 1000) -> None:
-        """Wait until a function of the page's gives something; the page's policy lets nothing evaluate its text there."""
+        """Wait until a function of the page's gives something; its policy lets Playwright evaluate none again."""
         wait = f"""([argument, milliseconds]) => new Promise((resolve) => {{
             const until = Date.now() + milliseconds;
             const holds = {holds};

@@ -19,7 +19,7 @@ _VIEWS = ["list", "release", "question", "group"]
 _WIDTH = "() => ({page: document.documentElement.scrollWidth, window: innerWidth})"
 
 
-async def _view(tab: Tab, shown: Dashboard, view: str) -> None:
+async def _view(tab: Tab, view: str) -> None:
     """The tab shows this part of the page."""
     if view == "list":
         await tab.row(NAME).wait_for()
@@ -41,7 +41,7 @@ async def test_an_audit_finds_nothing_serious(shown: Dashboard, visitors: Visito
     found = {}
     for view in _VIEWS:
         tab = await visitors.tab(shown.url, scheme=scheme)
-        await _view(tab, shown, view)
+        await _view(tab, view)
         await tab.picture(f"{view}-{scheme}")
         # What has been drawn just now may still fade in.
         await tab.page.evaluate("Promise.all(document.getAnimations().map((each) => each.finished))")
@@ -60,7 +60,7 @@ async def test_an_audit_finds_nothing_serious(shown: Dashboard, visitors: Visito
 @pytest.mark.parametrize("view", _VIEWS)
 async def test_no_width_needs_scrolling_sideways(shown: Dashboard, visitors: Visitors, view: str, width: int) -> None:
     tab = await visitors.tab(shown.url, width=width, height=800)
-    await _view(tab, shown, view)
+    await _view(tab, view)
     await tab.picture(f"{view}-{width}")
     measured = await tab.page.evaluate(_WIDTH)
     assert measured["page"] <= measured["window"] == width
@@ -83,7 +83,8 @@ async def _focused(tab: Tab) -> str:
         const style = getComputedStyle(it);
         const seen = style.outlineStyle !== "none" || style.boxShadow !== "none";
         const name = it.getAttribute("aria-label") ?? (it.textContent || it.getAttribute("id") || "");
-        return `${it.tagName.toLowerCase()} ${name.replace(/\\s+/g, " ").trim()}${seen ? "" : " (nothing shows the focus)"}`;
+        const told = `${it.tagName.toLowerCase()} ${name.replace(/\\s+/g, " ").trim()}`;
+        return seen ? told : `${told} (nothing shows the focus)`;
     }""")
     )
 

@@ -12,7 +12,7 @@ from rollout_lws.cli.demo.manifests import NAME, NAMESPACE
 from tests.browser import releases
 from tests.browser.foreign import ATTACK, foreign_pages
 from tests.browser.stage import Dashboard, Stage
-from tests.browser.tabs import REBOUND, Visitors
+from tests.browser.tabs import NOT_ANSWERED, REBOUND, Visitors
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 _PATH = f"{NAMESPACE}/{NAME}"
@@ -92,14 +92,15 @@ async def test_the_dashboard_under_another_name_is_refused(shown: Dashboard, vis
 
 
 async def test_only_a_browser_with_the_token_is_let_in(shown: Dashboard, visitors: Visitors) -> None:
+    tab = await visitors.tab(shown.at(""))
     for address in ("", _PATH, "?token=", "?token=wrong", "files/app.js", "stream/list"):
-        tab = await visitors.tab(shown.at(address))
+        await tab.page.goto(shown.at(address))
         assert "has not been let in" in json.loads(await tab.page.inner_text("body"))["refused"]
-    tab = await visitors.tab(shown.url)
+    await tab.page.goto(shown.url)
     await tab.row(NAME).wait_for()
     assert "token" not in tab.page.url
     assert await tab.page.evaluate("document.cookie") == ""
-    tab.calm()
+    tab.calm(but=NOT_ANSWERED)
 
 
 async def test_the_tests_browser_reaches_nothing_but_loopback(visitors: Visitors) -> None:

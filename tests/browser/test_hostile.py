@@ -82,7 +82,7 @@ async def _unharmed(tab: Tab) -> None:
         await tab.sees(text, within=tab.main)
     found = await tab.page.evaluate("""() => ({
         harmed: window.harmed ?? null,
-        foreign: [...document.querySelectorAll("main img[onerror], main script, main iframe, [onload], [onerror]")].length,
+        foreign: document.querySelectorAll("main script, main iframe, [onload], [onerror], [srcdoc]").length,
         links: [...document.links].filter((each) => !each.href.startsWith(location.origin)).map((each) => each.href),
         wide: document.documentElement.scrollWidth - innerWidth,
         controls: /[\\u0000-\\u0008\\u000b-\\u001f\\u007f]/.test(document.body.innerText),

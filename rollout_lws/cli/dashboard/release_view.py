@@ -160,6 +160,7 @@ def _gates(rollout: Object) -> Iterator[Object]:
                 "name": name,
                 "of": of,
                 "asks": gate_words.asks(gate),
+                "least": bool((gate.get("metric") or gate.get("query") or {}).get("min")),
                 "window": gate.get("window"),
                 **{key: kept.get(key) for key in _OF_GATE},
             }

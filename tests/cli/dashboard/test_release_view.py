@@ -177,6 +177,20 @@ def test_a_group_that_is_told_as_not_ready_has_failed_only_if_something_is_at_fa
     assert (group["state"], group["why"]) == (expected, told["reason"])
 
 
+@pytest.mark.parametrize(
+    ("gate", "least"),
+    [
+        ({"metric": {"signal": "Errors", "max": "1%"}}, False),
+        ({"query": {"expr": "rate", "min": "900"}}, True),
+        ({"http": {"path": "/health"}}, False),
+    ],
+)
+def test_a_gate_tells_whether_its_limit_is_the_least(gate: Object, least: bool) -> None:
+    steps = [{"replicas": 1, "gates": [{"name": "speed", **gate}]}, {"replicas": "100%"}]
+    (found,) = seen({"canary": {"steps": steps}}, currentStepIndex=1)["gates"]
+    assert found["least"] is least
+
+
 def loaded(plan: Object, pods: list[Object], workloads: list[Object], **status: Any) -> tuple[int, int]:
     made = release(rollout(plan, **status), workloads, pods)
     found = loads(made, planned_steps(made.rollout, made.full_size))

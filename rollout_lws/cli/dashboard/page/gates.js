@@ -54,7 +54,7 @@ function number(text) {
 function numbers(each) {
   if (each.value === null || each.value === undefined) return null;
   const [value, stable, limit] = [each.value, each.stableValue, each.limit].map(number);
-  const least = isLeast(each);
+  const least = each.least;
   // Where the figure itself is a share, the interval is its own.
   const [from, to] = each.share ? [] : [each.shareFrom, each.shareTo].map(number);
   return h("div", { class: "measured" },
@@ -64,11 +64,6 @@ function numbers(each) {
       figure("stable", each.stableValue, each.stableSamples, "old"),
       each.limit ? h("div", { "data-key": "limit", class: "limit" }, h("dt", {}, least ? "at least" : "at most"), h("dd", {}, each.limit)) : null,
       Number.isFinite(from) && Number.isFinite(to) ? h("div", { "data-key": "interval" }, h("dt", {}, "between"), h("dd", {}, `${each.shareFrom} and ${each.shareTo}`)) : null));
-}
-
-/** Whether the limit is one from below. */
-function isLeast(each) {
-  return each.bound ? each.bound === "min" : / at least /.test(` ${each.asks ?? ""} `);
 }
 
 function figure(name, value, samples, cls) {
@@ -81,7 +76,7 @@ function figure(name, value, samples, cls) {
 function share(each) {
   const [value, from, to, limit] = [each.share, each.shareFrom, each.shareTo, each.shareLimit].map(number);
   if (!each.share || !Number.isFinite(from) || !Number.isFinite(to)) return null;
-  const beyond = isLeast(each) ? "below" : "beyond";
+  const beyond = each.least ? "below" : "beyond";
   return h("div", { class: "measured share-of" },
     figures.bullet({ value, limit, from, to, bad: each.result === "Failed" }),
     h("p", {}, `${each.share} of requests ${beyond} it, between ${each.shareFrom} and ${each.shareTo}`, Number.isFinite(limit) ? `; ${each.shareLimit} may` : ""));

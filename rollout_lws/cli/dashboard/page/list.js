@@ -21,10 +21,11 @@ export function listView(main) {
   const filters = new Filters(draw);
   const bodies = KINDS.map((kind) => body(kind));
   const count = h("p", { class: "dim count", role: "status" }, "Asking the cluster …");
+  const where = h("p", { class: "dim", hidden: true });
   const none = h("p", { class: "plain", hidden: true });
   main.className = "list-view";
   main.replaceChildren(
-    h("div", { class: "list-head" }, h("h1", {}, "Releases"), count),
+    h("div", { class: "list-head" }, h("h1", {}, "Releases"), where, count),
     filters.element,
     h("table", { class: "list", role: "table", "aria-label": "Rollouts" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, COLUMNS.map((each) => h("th", { scope: "col", role: "columnheader" }, each)))),
@@ -81,6 +82,10 @@ export function listView(main) {
   return {
     stream: "/stream/list",
     on: { rows: take },
+    hello({ namespace }) {
+      where.hidden = !namespace;
+      where.textContent = `in namespace ${namespace}`;
+    },
     moved() {
       filters.read();
       draw();

@@ -149,7 +149,7 @@ function pod(each) {
 /** How a pod is, in a few words; what is at fault is told below it. */
 function standingOf(each, bad) {
   if (each.ready) return `${each.phase}, ready`;
-  if (bad || !each.detail || each.phase === "Terminating") return each.phase;
+  if (bad || !each.detail || each.phase === "Terminating") return `${each.phase}, not ready`;
   return [each.phase, visible(each.detail)].filter(Boolean).join(", ");
 }
 

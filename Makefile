@@ -11,7 +11,7 @@ AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-chart test-browser e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
+.PHONY: help install demo test test-long test-chart test-browser e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-page bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,6 +132,9 @@ bench: $(STAMP) ## the figures that the README quotes
 
 bench-load: $(STAMP) ## fleets of 1,000 and 5,000 Rollouts, releases in flight, takeovers (about ten minutes)
 	@$(BIN)/python -m tests.bench.load
+
+bench-page: $(BROWSER_STAMP) ## the dashboard's page in Chromium (about a minute)
+	@$(BIN)/python -m tests.bench.page
 
 bench-e2e: e2e-tools ## the same on a real control plane (about ten minutes)
 	@$(BIN)/python -m tests.e2e.bench

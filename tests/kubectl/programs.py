@@ -83,6 +83,10 @@ class Program:
         return await self.line(lambda line: text in line)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def cpu_seconds(self) -> float:
         """What it has computed so far: unlike time it does not depend on what else the machine does."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()

@@ -9,7 +9,6 @@ import { Groups } from "./groups.js";
 import { Headline } from "./headline.js";
 import { History } from "./history.js";
 import { Panel } from "./panel.js";
-import { Picture } from "./picture.js";
 import { Steps } from "./steps.js";
 import { setTitle } from "./title.js";
 import { Vitals } from "./vitals.js";
@@ -26,9 +25,8 @@ export function releaseView(main, namespace, name) {
   const weights = new Weights();
   const events = new Events();
   const gates = new Gates(actions);
-  const picture = new Picture(namespace, name);
   const top = [new Headline(), new ActionsPart(actions), new Steps(actions), new Vitals(), groups];
-  const parts = [...top, weights, gates, history, picture];
+  const parts = [...top, weights, gates, history];
   const drawn = new Map();
   const waiting = h("div", { class: "plain" }, h("h1", {}, h("span", { class: "dim" }, `${namespace}/`), name), h("p", { class: "dim" }, "Asking the cluster …"));
   main.className = "release-view";
@@ -52,7 +50,7 @@ export function releaseView(main, namespace, name) {
     main.replaceChildren(...top.map((each) => each.element),
       h("div", { class: "measures" }, weights.element, gates.element, history.element),
       h("div", { class: "log" }, events.element),
-      picture.element, panel.element);
+      panel.element);
   }
 
   function draw() {

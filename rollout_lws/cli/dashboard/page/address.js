@@ -9,7 +9,7 @@ export function asked(name) {
 }
 
 /** The address of this view with some parameters changed; "" and null take one away. */
-export function with_(changes) {
+export function addressWith(changes) {
   const search = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
     if (value) search.set(name, value);
@@ -20,7 +20,7 @@ export function with_(changes) {
 
 /** Changes parameters without a step in the browser's history. */
 export function set(changes) {
-  history.replaceState(null, "", with_(changes));
+  history.replaceState(null, "", addressWith(changes));
 }
 
 /** The address of the list. */

@@ -1,6 +1,6 @@
 // The page: its address says what is shown, and one stream says what is true.
 
-import { asked, listAddress, with_ } from "./address.js";
+import { asked, listAddress, addressWith } from "./address.js";
 import { delegate, h, show } from "./dom.js";
 import { listView } from "./list.js";
 import { releaseView } from "./release.js";
@@ -47,7 +47,7 @@ function look() {
   document.getElementById("home").setAttribute("href", listAddress());
   const wall = document.getElementById("wall");
   wall.textContent = asked("wall") ? "Full view" : "Wall view";
-  wall.setAttribute("href", with_({ wall: asked("wall") ? "" : "1" }));
+  wall.setAttribute("href", addressWith({ wall: asked("wall") ? "" : "1" }));
 }
 
 function comeBack(hello) {

@@ -25,8 +25,17 @@ export class Course {
 }
 
 function point(seen, now) {
-  const ready = (wanted) => seen.versions.filter((each) => each.new === wanted).flatMap((each) => each.groups).filter((each) => each.state === "ready").length;
-  return { at: now, step: seen.ending ? 0 : seen.at, state: seen.ending || seen.stepState, asked: seen.asked, accepted: seen.accepted, fresh: ready(true), stable: ready(false) };
+  const groups = (isNew) => seen.versions.filter((each) => each.new === isNew).flatMap((each) => each.groups);
+  const ready = (isNew) => groups(isNew).filter((each) => each.state === "ready").length;
+  return {
+    at: now,
+    step: seen.ending ? 0 : seen.at,
+    state: seen.ending || seen.stepState,
+    asked: seen.asked,
+    accepted: seen.accepted,
+    fresh: ready(true),
+    stable: ready(false),
+  };
 }
 
 function same(a, b) {

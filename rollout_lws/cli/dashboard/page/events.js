@@ -49,7 +49,8 @@ export class Events {
     show(this.#list, shown.map(line));
     const more = found.length - FEW;
     show(this.#foot, found.length ? null : h("span", { class: "dim" }, only ? "No warnings." : "None yet."),
-      more > 0 ? h("button", { type: "button", class: "link", "aria-expanded": String(this.#all) }, this.#all ? "Show the newest alone" : `Show ${more} older`) : null);
+      more > 0 ? h("button", { type: "button", class: "link", "aria-expanded": String(this.#all) },
+        this.#all ? "Show the newest alone" : `Show ${more} older`) : null);
   }
 }
 
@@ -61,6 +62,7 @@ function line(each) {
     h("span", { class: "when" }, since(each.last), h("small", { class: "dim" }, Number.isNaN(at(each.last)) ? "" : timeOfDay(at(each.last)))),
     h("span", { class: "mark", "aria-hidden": "true" }, warns ? "!" : ""),
     h("div", {},
-      h("p", {}, warns ? h("span", { class: "unseen" }, "Warning: ") : null, h("b", {}, said(each.reason)), " ", h("span", { class: "dim" }, said(each.about), each.count > 1 ? ` ×${each.count}` : "")), " ",
+      h("p", {}, warns ? h("span", { class: "unseen" }, "Warning: ") : null, h("b", {}, said(each.reason)), " ",
+        h("span", { class: "dim" }, said(each.about), each.count > 1 ? ` ×${each.count}` : "")), " ",
       long(each.message, `event/${each.uid}`)));
 }

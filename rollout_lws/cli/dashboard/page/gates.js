@@ -63,13 +63,16 @@ function numbers(each) {
       figure("new", each.value, each.samples, "new"),
       figure("stable", each.stableValue, each.stableSamples, "old"),
       each.limit ? h("div", { "data-key": "limit", class: "limit" }, h("dt", {}, least ? "at least" : "at most"), h("dd", {}, each.limit)) : null,
-      Number.isFinite(from) && Number.isFinite(to) ? h("div", { "data-key": "interval" }, h("dt", {}, "between"), h("dd", {}, `${each.shareFrom} and ${each.shareTo}`)) : null));
+      Number.isFinite(from) && Number.isFinite(to)
+        ? h("div", { "data-key": "interval" }, h("dt", {}, "between"), h("dd", {}, `${each.shareFrom} and ${each.shareTo}`))
+        : null));
 }
 
 function figure(name, value, samples, cls) {
   const many = Number.isFinite(samples) ? `of ${samples.toLocaleString()} requests` : "";
   if (!value && !many) return null;
-  return h("div", { "data-key": name, class: cls }, h("dt", {}, name), h("dd", {}, value ?? "", many ? h("small", { class: "dim" }, ` ${many}`) : null));
+  return h("div", { "data-key": name, class: cls },
+    h("dt", {}, name), h("dd", {}, value ?? "", many ? h("small", { class: "dim" }, ` ${many}`) : null));
 }
 
 /** The share of requests beyond the limit, with the interval in which it lies, where that decides. */
@@ -79,7 +82,8 @@ function share(each) {
   const beyond = each.least ? "below" : "beyond";
   return h("div", { class: "measured share-of" },
     figures.bullet({ value, limit, from, to, bad: each.result === "Failed" }),
-    h("p", {}, `${each.share} of requests ${beyond} it, between ${each.shareFrom} and ${each.shareTo}`, Number.isFinite(limit) ? `; ${each.shareLimit} may` : ""));
+    h("p", {}, `${each.share} of requests ${beyond} it, between ${each.shareFrom} and ${each.shareTo}`,
+      Number.isFinite(limit) ? `; ${each.shareLimit} may` : ""));
 }
 
 function time(each) {
@@ -87,5 +91,6 @@ function time(each) {
   if (Number.isNaN(from)) return each.window ? h("p", { class: "dim" }, `window of ${short(each.window)}`) : null;
   if (each.result || each.finishedAt) return h("p", { class: "dim" }, "took ", between(each.since, each.finishedAt) || since(each.since));
   if (!each.window) return h("p", { class: "dim" }, "for ", since(each.since));
-  return h("p", { class: "countdown dim" }, figures.progress(from, each.window), "measured for ", since(each.since), `, at least ${short(each.window)}; `, until(from + 1000 * each.window), " left");
+  return h("p", { class: "countdown dim" }, figures.progress(from, each.window),
+    "measured for ", since(each.since), `, at least ${short(each.window)}; `, until(from + 1000 * each.window), " left");
 }

@@ -1,6 +1,6 @@
 // Every group of every version as a cell. A cell leads to the panel of its group; the arrow keys go from cell to cell.
 
-import { asked, with_ } from "./address.js";
+import { asked, addressWith } from "./address.js";
 import { arrange, delegate, h, show, slug, update } from "./dom.js";
 import { GROUP_STATES, plural } from "./words.js";
 
@@ -137,7 +137,7 @@ function cell(workload, group) {
   const words = [`group ${group.index}`, group.state, group.why, group.node ? `on ${group.node}` : "", group.pods > 1 ? plural(group.pods, "pod") : ""];
   return h("li", { class: `cell ${group.state}` },
     h("a", {
-      href: with_({ group: address }), "data-link": true, "data-group": address, title: words.filter(Boolean).join(", "),
+      href: addressWith({ group: address }), "data-link": true, "data-group": address, title: words.filter(Boolean).join(", "),
       "aria-label": words.filter(Boolean).join(", "), "aria-current": open ? "true" : null, tabindex: "-1",
     }, h("span", { class: "index" }, brief(String(group.index))), mark ? h("i", {}, mark) : null));
 }

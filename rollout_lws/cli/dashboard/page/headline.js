@@ -1,6 +1,6 @@
 // What is going on, in the controller's words: state, message, effect on users, what is changed, what is to blame.
 
-import { with_ } from "./address.js";
+import { addressWith } from "./address.js";
 import { h, show } from "./dom.js";
 import { stateOf } from "./list.js";
 import { long, said } from "./text.js";
@@ -11,7 +11,11 @@ export class Headline {
   element = h("section", { class: "card headline", "aria-labelledby": "title" });
 
   of(seen) {
-    return [seen.state, seen.since, seen.message, seen.change, seen.changedBy, seen.changedAt, seen.users, seen.causes, seen.causes?.length ? seen.groupsTold : "", seen.release, seen.paused, seen.ending, seen.at, seen.workload, seen.steps.length, location.search];
+    return [
+      seen.state, seen.since, seen.message, seen.release, seen.paused, seen.ending, seen.at, seen.steps.length,
+      seen.workload, seen.users, seen.change, seen.changedBy, seen.changedAt,
+      seen.causes, seen.causes?.length ? seen.groupsTold : "", location.search,
+    ];
   }
 
   draw(seen) {
@@ -29,15 +33,21 @@ export class Headline {
   }
 }
 
+function author({ changedBy, changedAt }) {
+  if (!changedBy) return null;
+  return h("span", { class: "dim" }, " by ", said(changedBy), changedAt ? [", ", since(changedAt), " ago"] : null);
+}
+
 /** Groups that are not ready, with the pod and the container to blame; of these some may just start up. */
 function causes(seen) {
   if (!seen.causes?.length) return null;
-  const failed = seen.causes.some(({ workload, group, container }) =>
-    !group || container || seen.versions.some((each) => each.workload === workload && each.groups.some((one) => String(one.index) === group && one.state === "failed")));
+  const failing = seen.versions.flatMap(({ workload, groups }) =>
+    groups.filter((each) => each.state === "failed").map((each) => `${workload}/${each.index}`));
+  const failed = seen.causes.some(({ workload, group, container }) => !group || container || failing.includes(`${workload}/${group}`));
   return h("ul", { class: failed ? "causes failed" : "causes", "aria-label": "Groups that are not ready", "data-key": "causes" }, seen.causes.map((each) => {
     const where = each.group ? `${each.workload}/${each.group}` : each.workload;
     return h("li", { "data-key": where },
-      each.group ? h("a", { href: with_({ group: where }), "data-link": true }, `${each.workload} group ${each.group}`) : h("span", {}, each.workload),
+      each.group ? h("a", { href: addressWith({ group: where }), "data-link": true }, `${each.workload} group ${each.group}`) : h("span", {}, each.workload),
       " ", h("b", {}, said(each.reason)), each.container ? h("span", { class: "dim" }, ` container ${each.container}`) : null,
       each.pod ? h("span", { class: "dim" }, ` of ${each.pod}`) : null,
       long(each.message, `cause/${where}`));
@@ -47,7 +57,7 @@ function causes(seen) {
 function facts(seen) {
   const found = [
     ["Users", seen.users ? said(seen.users) : null],
-    ["Changes", seen.change ? [said(seen.change), seen.changedBy ? h("span", { class: "dim" }, " by ", said(seen.changedBy), seen.changedAt ? [", ", since(seen.changedAt), " ago"] : null) : null] : null],
+    ["Changes", seen.change ? [said(seen.change), author(seen)] : null],
     ["Workload", [seen.workload, seen.kind ? h("span", { class: "dim" }, ` ${seen.kind}`) : null]],
     ["Release", seen.release ? h("code", {}, seen.release) : null],
   ];

@@ -20,7 +20,8 @@ export class History {
 
   /** Asks for the history again when there may be another version, or another role for one. */
   take(seen) {
-    const now = JSON.stringify([seen.release, seen.releasing, seen.ending, seen.state === "Aborted", seen.versions.map((each) => [each.revision, each.role])]);
+    const versions = seen.versions.map((each) => [each.revision, each.role]);
+    const now = JSON.stringify([seen.release, seen.releasing, seen.ending, seen.state === "Aborted", versions]);
     if (now === this.#askedFor) return;
     this.#askedFor = now;
     this.#ask(now);

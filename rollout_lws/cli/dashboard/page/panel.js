@@ -1,6 +1,6 @@
 // The panel of one group: its pods, their nodes, what is to blame, last words, and commands that show more.
 
-import { asked, with_ } from "./address.js";
+import { asked, addressWith } from "./address.js";
 import { command } from "./copy.js";
 import { h, show } from "./dom.js";
 import { long, said, visible } from "./text.js";
@@ -98,7 +98,7 @@ export class Panel {
     show(this.#body,
       h("header", {},
         h("h2", { id: "panel-title", tabindex: "-1" }, h("span", { class: "dim" }, `${workload} `), `group ${index}`),
-        h("a", { class: "close", href: with_({ group: "" }), "data-link": true, "aria-label": "Close the group", title: "Close (Esc)" }, "✕")),
+        h("a", { class: "close", href: addressWith({ group: "" }), "data-link": true, "aria-label": "Close the group", title: "Close (Esc)" }, "✕")),
       known.map(({ version, group }) => standing(version, group)),
       this.#seen && !known.length ? h("p", { class: "plain" }, "There is no such group now.") : null,
       this.#blame(workload, index),
@@ -109,9 +109,10 @@ export class Panel {
 
   #blame(workload, index) {
     const cause = this.#seen?.causes?.find((each) => each.workload === workload && each.group === index);
+    if (!cause?.message) return null;
     // A long text need not be read twice.
-    const again = this.#told?.pods.some((each) => each.detail.includes(cause?.message) || each.containers.some((one) => one.message.includes(cause?.message)));
-    if (!cause?.message || again) return null;
+    const texts = (this.#told?.pods ?? []).flatMap((each) => [each.detail, ...each.containers.map((one) => one.message)]);
+    if (texts.some((each) => each.includes(cause.message))) return null;
     return h("div", { class: cause.container ? "blame" : "blame mild", "data-key": "blame" },
       h("p", {}, h("b", {}, said(cause.reason)), cause.container ? ` container ${cause.container}` : "", cause.pod ? ` of ${cause.pod}` : ""),
       long(cause.message, `blame/${workload}/${index}`));
@@ -142,7 +143,8 @@ function pod(each) {
       h("b", {}, each.name), each.leader ? h("span", { class: "badge" }, "leader") : null,
       h("span", { class: "dim" }, standingOf(each, bad))),
     h("p", { class: "dim pod-where" }, each.node ? `on ${each.node}` : "on no node yet", each.created ? [", ", since(each.created), " old"] : null),
-    bad ? h("div", { class: "blame" }, h("p", {}, h("b", {}, said(each.reason)), each.container ? ` container ${each.container}` : ""), detail(each)) : null,
+    bad ? h("div", { class: "blame" },
+      h("p", {}, h("b", {}, said(each.reason)), each.container ? ` container ${each.container}` : ""), detail(each)) : null,
     well && each.containers.every((one) => !one.restarts) ? null : h("ul", { class: "containers" }, each.containers.map((one) => container(each, one))));
 }
 

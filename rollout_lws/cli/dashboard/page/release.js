@@ -1,6 +1,6 @@
 // One release: its parts, each drawn again only when what it shows has changed.
 
-import { asked, listAddress, with_ } from "./address.js";
+import { asked, listAddress, addressWith } from "./address.js";
 import { Actions, ActionsPart } from "./actions.js";
 import { h } from "./dom.js";
 import { Events } from "./events.js";
@@ -97,7 +97,7 @@ export function releaseView(main, namespace, name) {
       else if (other) groups.focus(before);
     },
     escape() {
-      if (asked("group")) dispatchEvent(new CustomEvent("page:go", { detail: with_({ group: "" }) }));
+      if (asked("group")) dispatchEvent(new CustomEvent("page:go", { detail: addressWith({ group: "" }) }));
     },
     close() {
       panel.close();

@@ -14,7 +14,9 @@ export class Steps {
   }
 
   of(seen) {
-    return [seen.steps, seen.at, seen.state, seen.stepState, seen.current, seen.ending, seen.releasing, seen.gates.map((each) => each.result), seen.offers, this.actions.state];
+    return [
+      seen.steps, seen.at, seen.state, seen.stepState, seen.current, seen.ending, seen.releasing, seen.offers, this.actions.state,
+    ];
   }
 
   draw(seen) {
@@ -36,7 +38,8 @@ function stateOf(seen, step) {
 function item(seen, step, jumps, actions) {
   const is = stateOf(seen, step);
   const jump = jumps.find((each) => each.toStep === step.index);
-  return h("li", { class: `${is} ${is === "current" ? toneOf(seen.state) : ""}`, "data-key": `step/${step.index}`, "aria-current": is === "current" ? "step" : null },
+  const tone = is === "current" ? toneOf(seen.state) : "";
+  return h("li", { class: `${is} ${tone}`, "data-key": `step/${step.index}`, "aria-current": tone ? "step" : null },
     h("span", { class: "node", "aria-hidden": "true" }, is === "done" ? "✓" : String(step.index)),
     h("div", { class: "what" },
       h("span", { class: "unseen" }, `Step ${step.index}, ${WORDS[is]}: `),

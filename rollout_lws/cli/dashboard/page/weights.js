@@ -115,7 +115,8 @@ function drawing(points, from, to, width, releasing) {
     [0, most].map((count) => level(left, end, g(count), String(count))),
     ticks(from, to, end - left).map((time) => [
       s("line", { class: "tick", x1: x(time), x2: x(time), y1: floor, y2: floor + 4 }),
-      s("text", { class: "axis", x: Math.min(x(time), end), y: floor + foot * 0.8, "text-anchor": end - x(time) < left / 2 ? "end" : "middle" }, timeOfDay(time, to - from < 600_000)),
+      s("text", { class: "axis", x: x(time), y: floor + foot * 0.8, "text-anchor": end - x(time) < left / 2 ? "end" : "middle" },
+        timeOfDay(time, to - from < 600_000)),
     ]),
     shares ? [
       s("path", { class: "accepted-area", d: `${line(points, "accepted", x, y, end)}V${base}H${x(points[0].at)}Z` }),
@@ -152,8 +153,14 @@ function stepsAbove(points, x, end, top, floor) {
     const room = to - each.from;
     return s("g", { class: index % 2 ? "band odd" : "band" },
       s("rect", { x: each.from, y: top, width: Math.max(0, room), height: floor - top }),
-      room > 12 ? s("text", { class: "axis", x: each.from + 4, y: top - 6 }, each.step ? (room > 50 ? `step ${each.step}` : String(each.step)) : room > 30 ? "end" : "") : null);
+      s("text", { class: "axis", x: each.from + 4, y: top - 6 }, heading(each.step, room)));
   });
+}
+
+/** What stands above a step, as far as there is room; 0 is what comes after the steps. */
+function heading(step, room) {
+  if (!step) return room > 30 ? "end" : "";
+  return room > 50 ? `step ${step}` : room > 12 ? String(step) : "";
 }
 
 function ticks(from, to, width) {

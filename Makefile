@@ -11,7 +11,7 @@ AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-chart test-browser e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-page bench-e2e clean
+.PHONY: help install demo test test-long test-chart test-browser pictures e2e e2e-nodes e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-page bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ $(CHART_STAMP): $(STAMP) requirements/chart.txt
 test-browser: $(BROWSER_STAMP) ## the dashboard in Chromium (PICTURES=dir: keeps pictures; REQUIRED=1: no skipping)
 	@$(if $(REQUIRED),$(BIN)/python -m tests.browser_tool --require)
 	@ROLLOUT_LWS_PICTURES='$(abspath $(PICTURES))' $(BIN)/python -m pytest -m browser tests/browser -n 2
+
+pictures: $(BROWSER_STAMP) ## take docs/pictures/dashboard-*.png anew, of a release in virtual time
+	@ROLLOUT_LWS_PICTURES=docs/pictures $(BIN)/python -m pytest -m browser tests/browser/test_pictures.py
 
 $(BROWSER_STAMP): $(STAMP) requirements/browser.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt

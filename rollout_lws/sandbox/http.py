@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from contextlib import suppress
+from email.utils import formatdate
 from typing import Any
 
 from aiohttp import web
@@ -44,6 +45,7 @@ class Server:
         """Listen; port 0 picks a free port."""
         application = web.Application(client_max_size=_LARGEST_BODY)
         application.router.add_route("*", "/{path:.*}", self._serve)
+        application.on_response_prepare.append(self._date)
         self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
@@ -68,6 +70,10 @@ class Server:
             "users": [{"name": name, "user": {"token": self.token}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
         }
+
+    async def _date(self, _: web.Request, response: web.StreamResponse) -> None:
+        """Clients learn the server's time from there."""
+        response.headers["Date"] = formatdate(self.gate.server.clock(), usegmt=True)
 
     async def _serve(self, http: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in http.headers.items()}

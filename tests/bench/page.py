@@ -142,7 +142,12 @@ class _Bench:
             Figure(
                 f"a pod {of} is told as lost → its group's cell tells, p95 of {plan.changes}", _p95(cells), 250, "ms"
             ),
-            Figure(f"the page {of}: asked for → first picture, median of {plan.loads}", statistics.median(pictures), 500, "ms"),
+            Figure(
+                f"the page {of}: asked for → first picture, median of {plan.loads}",
+                statistics.median(pictures),
+                500,
+                "ms",
+            ),
             Figure(f"rollout-lws dashboard {of}: resident memory", after.memory, 60, "MB"),
             Figure(f"rollout-lws dashboard {of}: CPU at rest, of one core", 100 * rest, 2, "%"),
         ]

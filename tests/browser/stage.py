@@ -5,6 +5,7 @@ them, in processes of their own.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -85,9 +86,9 @@ class Stage:
         await self._controller.aclose()
 
     async def dashboard(self, *arguments: str, port: int = 0) -> Dashboard:
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         program = await self._programs.start(
-            *(ROLLOUT_LWS, "dashboard", "--no-browser", "--kubeconfig", str(self.kubeconfig), "--port", str(port)),
-            *arguments,
+            *(ROLLOUT_LWS, "dashboard", "--no-browser", "--port", str(port)), *arguments, environment=environment
         )
         return Dashboard(program, (await program.says(_SAYS)).removeprefix(_SAYS))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tests import browser_tool
+from tests.browser.png import small
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request
@@ -165,12 +166,13 @@ class Tab:
         await expect(self.page).to_have_title(spaced(state), timeout=1000 * seconds)
         await expect(self.main.get_by_text(spaced(state)).first).to_be_visible()
 
-    async def picture(self, name: str, *, whole: bool = True) -> None:
-        """Keep a picture, where pictures are to be kept."""
+    async def picture(self, name: str, *, whole: bool = True, documents: bool = False) -> None:
+        """Keep a picture, where pictures are to be kept; in few bytes if it ``documents`` the page."""
         if directory := os.environ.get(PICTURES):
             path = Path(directory) / f"{name}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            await self.page.screenshot(path=path, full_page=whole, animations="disabled")
+            taken = await self.page.screenshot(full_page=whole, animations="disabled")
+            path.write_bytes(small(taken) if documents else taken)
 
     # What people do
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.dashboard.background import in_thread
 from rollout_lws.cli.dashboard.bell import Bell
-from rollout_lws.cli.dashboard.event_view import event_view, is_told
+from rollout_lws.cli.dashboard.release_events import EventLog, event_view
 from rollout_lws.cli.dashboard.release_view import view
 from rollout_lws.cli.dashboard.sse import event
 from rollout_lws.cli.events.event_log import Happening, Scope
-from rollout_lws.cli.events.scope import in_scope, news, scope_of
+from rollout_lws.cli.events.scope import news, scope_of
 from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.live import Live
-from rollout_lws.cli.watch.cache import WatchCache
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import CORE_EVENTS, Resource
+from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 #: Seconds to collect changes before the release is looked at, since a group that starts up causes many.
@@ -116,37 +114,6 @@ class ReleaseFeed:
                 before.close()
 
 
-class EventLog:
-    """The Events of a release: of its pods and StatefulSets only warnings, since each that starts well has several."""
-
-    def __init__(self, transport: Transport, scope: Scope, changed: Bell) -> None:
-        self.scope = scope
-        path, told = CORE_EVENTS.path(transport.namespace), partial(_told, scope)
-        self._cache: WatchCache[Happening] = WatchCache(transport, path, {}, told, changed, persists=True)
-
-    def close(self) -> None:
-        self._cache.stop()
-        self._cache.join()
-
-    @property
-    def trouble(self) -> str:
-        return self._cache.trouble
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the trouble is that the user may not see Events."""
-        return self._cache.refused
-
-    def happenings(self) -> list[Happening] | None:
-        """None before the first list."""
-        return self._cache.objects()
-
-
-def _told(scope: Scope, obj: Object) -> Happening | None:
-    found = in_scope(scope, obj)
-    return found if found is not None and is_told(found) else None
-
-
 class ReleaseReader:
     """One page's view of a release."""
 
@@ -181,29 +148,3 @@ class ReleaseReader:
         if first or new:
             shown = new[-_MOST:] if first else new
             yield event("events", {"all": first, "events": [event_view(each) for each in shown]})
-
-
-class Feeds:
-    """The feeds of the releases that pages show now, each shared by all pages that show it."""
-
-    def __init__(self, transport: Transport, rollouts: Resource, caller: Callable[[str], Caller]) -> None:
-        self._transport, self._rollouts, self._caller = transport, rollouts, caller
-        self._open: dict[tuple[str, str], ReleaseFeed] = {}
-        self._pages: dict[tuple[str, str], int] = {}
-
-    def enter(self, namespace: str, name: str) -> ReleaseFeed:
-        """The feed of a Rollout, for one page more."""
-        key = (namespace, name)
-        if key not in self._open:
-            transport = self._transport.within(namespace)
-            self._open[key] = ReleaseFeed(transport, self._rollouts, name, self._caller(namespace))
-        self._pages[key] = self._pages.get(key, 0) + 1
-        return self._open[key]
-
-    async def leave(self, namespace: str, name: str) -> None:
-        """One page less; the last one closes the feed."""
-        key = (namespace, name)
-        self._pages[key] -= 1
-        if not self._pages[key]:
-            del self._pages[key]
-            await self._open.pop(key).close()

@@ -15,11 +15,11 @@ from aiohttp import web
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.dashboard.acting import READ_ONLY, Acting
 from rollout_lws.cli.dashboard.background import in_thread
+from rollout_lws.cli.dashboard.feeds import Feeds
 from rollout_lws.cli.dashboard.group_view import fetch_group
 from rollout_lws.cli.dashboard.history_view import fetch_history
 from rollout_lws.cli.dashboard.list_feed import ListFeed
 from rollout_lws.cli.dashboard.protection import HEADERS, TOKEN, Door, Enter, Refused, judge
-from rollout_lws.cli.dashboard.release_feed import Feeds
 from rollout_lws.cli.dashboard.sse import STREAM_HEADERS, Feed, send
 from rollout_lws.cli.get.caller import Caller
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError

@@ -81,10 +81,15 @@ class WatchCache(Generic[_Kind]):
     def join(self) -> None:
         """Give the thread a moment to end; a thread that is blocked on an answer ends with the process."""
         self._thread.join(_FAREWELL)
-        if not self._thread.is_alive():
-            self._transport.close()
 
     def _keep(self, version: str) -> None:
+        try:
+            self._keep_current(version)
+        finally:
+            # By the thread itself, which may end only after the others have ceased to wait for it.
+            self._transport.close()
+
+    def _keep_current(self, version: str) -> None:
         while not self._stopped.is_set():
             try:
                 version = self._turn(version)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
@@ -33,7 +34,9 @@ def running(
     """The program, and the address that it has printed."""
     command = [*MAIN, "--kubeconfig", str(world.kubeconfig), "dashboard", "--port", "0", *arguments]
     pipe, variables = subprocess.PIPE, {**os.environ, **environment}
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=variables) as process:
+    # A shell has jobs in the background ignore SIGINT, of which these tests may be one.
+    heeding = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=variables, preexec_fn=heeding) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline()

@@ -8,8 +8,8 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
-from email.utils import format_datetime
+from datetime import datetime
+from email.utils import formatdate
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -353,8 +353,7 @@ async def test_a_page_that_does_not_read_holds_up_none_and_its_state_is_not_queu
 async def test_the_clock_of_the_page_is_the_api_servers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rollout_lws.cli.dashboard.sse.send.__defaults__", (0.2,))
     ahead = 3600.0
-    date = format_datetime(datetime.fromtimestamp(time.time() + ahead, UTC), usegmt=True)
-    monkeypatch.setattr("aiohttp.web_response.rfc822_formatted_time", lambda: date)
+    monkeypatch.setattr("rollout_lws.sandbox.http.formatdate", lambda at, usegmt: formatdate(at + ahead, usegmt=usegmt))
     async with dashboard(world) as page, page.stream("/stream/list") as stream:
         await stream.until("rows")
         for kind in ("clock", "clock"):

@@ -254,10 +254,7 @@ class PartitionUpdate(StableGroups):
                 message=f"group {other[0].index} is the only one that serves and goes back when another is ready. To do"
                 f" without it now: kubectl delete pod {name} -n {other[0].leader.metadata.namespace}",
             )
-        # An exhausted group of the stable version does not come back by itself: to wait for it is of no use.
-        lasting = sum(group.exhausted and group.revision == stable for group in regular)
-        down = self.replicas - self.ready(regular) - lasting
-        budget = (self.replicas if self.emptied else self.allowed) - down
+        budget = self.may_go_back(stable)
         chosen = [group for group in standing if not group.ready(self.now)]
         for group in (each for each in standing if each.ready(self.now)):
             if budget > 0 and serving > 1:
@@ -267,6 +264,16 @@ class PartitionUpdate(StableGroups):
             writes=self.delete(chosen, "back to the stable version"),
             message=f"group {named(other)} goes back to revision {stable}",
         )
+
+    def may_go_back(self, stable: str) -> int:
+        """How many ready groups may be rolled back to revision ``stable`` now, beside those that are down; 0 or less if
+        none may.
+        """
+        regular = self.regular
+        # An exhausted group of the stable version does not come back by itself: to wait for it is of no use.
+        lasting = sum(group.exhausted and group.revision == stable for group in regular)
+        down = self.replicas - self.ready(regular) - lasting
+        return (self.replicas if self.emptied else self.allowed) - down
 
     def drop_extra(self) -> CapacityResult:
         """Removes the surge groups; done when the last is gone and the hold is in place without them."""

@@ -257,8 +257,8 @@ class _Course:
             batch, waited = min(self._batch_size, groups), 0.0
             carries = self.routing is not None and stable * MOST >= self.replicas
             if self.routing and shared:
-                settles = self.routing.grace_period_seconds + (self.routing.drain_seconds if carries else 0)
-                wanted = 0 if carries else self._while_going(weight, groups, stable)
+                wanted = 0 if carries else weight_in_place(weight, groups - batch, stable, self.replicas)
+                settles = self.routing.grace_period_seconds + (0 if wanted else self.routing.drain_seconds)
                 waited = max(0, settles - quiet) if wanted != weight or not weight else 0
                 weight, quiet = wanted, quiet + waited if not wanted else 0
             emptied = carries and not self.given.unlisted
@@ -298,8 +298,9 @@ class _Course:
 
     def _while_going(self, weight: int, new: int, stable: int) -> int:
         """The new version's weight before its next groups are rolled back, and while they are, with so many ready ones
-        of both versions."""
-        return weight_in_place(weight, new - min(new, self._batch_size), stable, self.replicas)
+        of both versions. While they are, the groups that go next lose their part; the last ones keep theirs.
+        """
+        return weight_in_place(weight, max(0, new - self._batch_size) or new, stable, self.replicas)
 
     def _back(self, groups: int, share: Fraction) -> float:
         """Seconds until so many updated groups are rolled back and ready."""

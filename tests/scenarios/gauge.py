@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from rollout_lws.api import TrafficRouting
 from rollout_lws.objects.released import RELEASED, labels_among
 from rollout_lws.objects.resources import PODS, SERVICES
 from rollout_lws.objects.writes import Patch
@@ -17,6 +18,9 @@ from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.routed import SERVICE, routes_of
 from tests.scenarios.world import NAME, NAMESPACE, World
+
+#: Seconds that running requests get before their group goes.
+DRAIN: int = TrafficRouting.model_fields["drain_seconds"].default
 
 
 class Gauge:
@@ -36,6 +40,9 @@ class Gauge:
         """Most requests that a group had; 1.0 when all groups carry them alike at rest."""
         self.disrupted = 0
         """Groups that were deleted while a Service that has clients led to them."""
+        self.undrained = 0
+        """Groups that were deleted after they had lost their requests, but before running ones had had their time."""
+        self._asked_at: dict[str, float] = {}
         world.server.store.subscribe(self._see)
         self._looking = asyncio.get_running_loop().create_task(self._look())
 
@@ -62,7 +69,11 @@ class Gauge:
         leaders = self._leaders()
         new = {pod["metadata"]["uid"] for pod in leaders} - self._known
         self._known |= new
-        self.disrupted += _ends(event) and event.object["metadata"]["name"] in self._asked()
+        if _ends(event):
+            name, asked = event.object["metadata"]["name"], self._asked()
+            quiet = self._world.server.clock() - self._asked_at.get(name, -DRAIN)
+            self.disrupted += name in asked
+            self.undrained += name not in asked and quiet < DRAIN
         self.loads += len(new)
         self.extra = max(self.extra, len(leaders) - self._replicas)
 
@@ -71,6 +82,7 @@ class Gauge:
             carried = self.carried()
             self.ready = min(self.ready, len(carried))
             self.peak_load = max(self.peak_load, *carried.values(), 0.0)
+            self._asked_at |= dict.fromkeys(self._asked(), self._world.server.clock())
             await asyncio.sleep(1)
 
     def _asked(self) -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from rollout_lws.objects.resources import PODS
 from tests.scenarios.failures import cordon, kill
+from tests.scenarios.gauge import Gauge
 from tests.scenarios.insisting import Insisting
 from tests.scenarios.invariants import always_serving
 from tests.scenarios.metered import metered
@@ -137,3 +138,24 @@ async def test_a_group_that_serves_for_a_moment_only_stays_where_it_is_the_last(
     await world.sleep(50)
     assert world.groups() == {0: "v1!", 1: "v1"}
     assert world.status["message"] == "group 0 is not ready: no further group may go down"
+
+
+@pytest.mark.each_change
+@pytest.mark.parametrize(("replicas", "unavailable", "most"), [(3, 1, 2.0), (5, 3, 3.0), (4, 3, 4.0)])
+async def test_groups_that_go_back_share_requests_until_they_may_go_and_drain_then(
+    world: World, replicas: int, unavailable: int, most: float
+) -> None:
+    """``most``: times the requests at rest that a group gets, with as many away as the user lets be."""
+    last = {"replicas": "100%", "traffic": "auto", "pause": {}}
+    await routed_in_care(world, IN_PLACE, last, last, replicas=replicas)
+    world.checks.clear()
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": unavailable}}})
+    world.set_image("v2")
+    await step(world, 1)
+    await world.sleep(60)
+    gauge = Gauge(world, replicas)
+    world.request("Abort")
+    await over(world, "v1", "Aborted")
+    gauge.stop()
+    assert gauge.undrained == 0
+    assert gauge.peak_load <= most + 0.01

@@ -263,7 +263,6 @@ def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, R
         return make_copy(d, facts, stable_endpoints(d) if turned else None) if lists else d, routed
     if not pinned.is_all_there_is:
         return d, pinned
-    given_at = (d.status.traffic or record).since
     if d.capacity.swaps and ending_of(d.state) is Ending.SUCCESS:
         # What ran on groups of the old version has ended before the roles changed, unless another client has had the
         # user's Service lead to them since.
@@ -272,6 +271,12 @@ def withdraw(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, R
         if again is not None and (known.stable_drained_at is None or again > known.stable_drained_at):
             return awaited(*drained(d, again, _leaving(d, going)))
         return awaited(d, grace_over(d))
+    return run_out(d, going)
+
+
+def run_out(d: Draft, going: tuple[Group, ...] | None = None) -> tuple[Draft, Routed]:
+    """Lets the requests end that run on the canary's groups, or on those that are ``going``: they get no more."""
+    given_at = d.status.traffic.since if d.status.traffic else None
     # Requests may still be running in ready groups even if their Service is gone.
     if given_at is None or not _works(d):
         return d, DONE
@@ -291,10 +296,7 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
     d, taken = withdraw_annotated(d)
     if not taken.done:
         return set_traffic(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
-    given_at = d.status.traffic.since if d.status.traffic else None
-    if given_at is None or not _works(d):
-        return d, DONE
-    return awaited(*drained(d, given_at, _leaving(d)))
+    return run_out(d)
 
 
 def _works(d: Draft) -> bool:

@@ -12,13 +12,13 @@ from typing import assert_never
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.recent_writes import written_lately
 from rollout_lws.rollout.routing.drains import Leaving, drained
-from rollout_lws.rollout.routing.route import awaited, grace_over, keep, route, set_traffic, withdraw
+from rollout_lws.rollout.routing.route import awaited, grace_over, keep, route, run_out, set_traffic, withdraw
 from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.rollout.routing.selector_pinning import make_copy, point
 from rollout_lws.rollout.routing.serving import behind_stable
 from rollout_lws.rollout.routing.unmanaged_backends import unlisted
 from rollout_lws.rollout.routing.versions import all_endpoints, new_endpoints, stable_endpoints
-from rollout_lws.rollout.routing.weights import does_without, takes_over, weight_of
+from rollout_lws.rollout.routing.weights import carries, does_without, takes_over, weight_of
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic import pinned_selectors
 from rollout_lws.traffic.pools import unanswered
@@ -128,7 +128,10 @@ def make_room(d: Draft, index: int | None = None, going: tuple[Group, ...] | Non
     follows = d.capacity.takes_places and record is not None and bool(record.step) and not does_without(d)
     if follows:
         d, routed = keep(d) if index is None else route(d, index)
-        return awaited(d, grace_over(d)) if routed.done else (d, routed)
+        if not routed.done:
+            return d, routed
+        # Without a weight, those that go get no more requests, and what runs on them ends.
+        return awaited(d, grace_over(d)) if carries(d) else run_out(d, going)
     d, emptied = withdraw(d, going)
     routes = d.o.routing is not None and record is not None and record.step is not None
     return d, replace(emptied, emptied=emptied.done and routes and not reached_by_others(d))

@@ -113,7 +113,11 @@ def _share_in_place(d: Draft, split: Split) -> Split:
         split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))
     elif not going and batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
         return split
-    new = d.new_ready - min(len(going), partition_update(d).allowed)
+    own = partition_update(d)
+    new = d.new_ready - min(len(going), own.allowed)
+    if new < 1:
+        # The last groups keep their part until they may go: without them too few others may carry all requests.
+        new = d.new_ready - min(len(going), max(0, own.may_go_back(d.stable_revision)))
     ready = sum(group.ready(d.now) for group in stable_endpoints(d).groups)
     if new < 1 or not d.replicas:
         # No new group, no weight.

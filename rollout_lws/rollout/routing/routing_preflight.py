@@ -19,7 +19,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.routing.group_drains import named_selectors, removable
 from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, leader_labels, unlisted
-from rollout_lws.rollout.routing.weights import groups_for_all, settings, share_of_step
+from rollout_lws.rollout.routing.weights import settings, share_of_step, short_of_all
 from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import Names, of_sides
@@ -334,16 +334,10 @@ def _refusal(problem: Problem) -> Refusal:
 
 def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
     """Refuses all requests at too few groups: the step would never get that weight, and never end."""
-    steps, needed = d.strategy.steps, groups_for_all(d)
-    for index, step in enumerate(steps, 1):
-        groups = d.wanted(index)
-        if step.traffic and share_of_step(d, index).weight == 100 and groups < needed:
-            yield Refusal(
-                Reason.ROUTE_PROBLEM,
-                f"step {index} sends all requests to {groups} of {d.replicas} groups, which cannot carry them: raise"
-                " its replicas to 100%, or lower its traffic",
-                _at(d, f"steps[{index - 1}].traffic"),
-            )
+    for index in range(1, len(d.strategy.steps) + 1):
+        why = short_of_all(d, index)
+        if why:
+            yield Refusal(Reason.ROUTE_PROBLEM, why, _at(d, f"steps[{index - 1}].traffic"))
 
 
 def _inseparable(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:

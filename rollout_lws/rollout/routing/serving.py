@@ -16,8 +16,8 @@ from rollout_lws.rollout import companions
 from rollout_lws.rollout.backoff import Wait, doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routing.versions import VersionEndpoints, new_endpoints, stable_endpoints
-from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, groups_for_all, settings, weight_of
-from rollout_lws.rollout.state import CleaningUp
+from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, groups_for_all, settings, short_of_all, weight_of
+from rollout_lws.rollout.state import CleaningUp, InSteps
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pools import unanswered
@@ -295,6 +295,10 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
     if split.weight == 100 and stable:
         needed = groups_for_all(d)
         if d.new_ready < needed:
+            # The workload may have grown since the plan was checked.
+            short = short_of_all(d, record.step) if record.step and isinstance(d.state, InSteps) else ""
+            if short:
+                return Safe(_standing(split, record), short)
             lacks = companions.lacking(d, needed)
             why = f"100% needs {needed} ready groups of the new version" + (f", and has {lacks}" if lacks else "")
             return Safe(_standing(split, record), why)

@@ -111,7 +111,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     going = [group for group in leaving(d, wanted) if group.ready(d.now, d.minimum)]
     if back:
         split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))
-    elif not going and batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
+    elif not going and len(stable_endpoints(d).groups) <= d.replicas - wanted and _is_enough(d, wanted):
         return split
     own = partition_update(d)
     new = d.new_ready - min(len(going), own.allowed)
@@ -125,13 +125,22 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     return replace(split, weight=weight_in_place(split.weight, new, ready, d.replicas))
 
 
+def _is_enough(d: Draft, wanted: int) -> bool:
+    """True if so many groups of the new version are ready, less those that may fail. Where groups come one after the
+    other, these may still have to come, and the step's weight may need them: it is not wanted before all were asked
+    for.
+    """
+    return batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+
+
 def _share_in_shift(d: Draft, split: Split) -> Split:
     """The step's weight once its groups are ready, and all requests in the hand-over once there are enough; until then
     the new version's part of the groups that stay, before those that go lose their requests.
     """
     if isinstance(d.state, CleaningUp):
         return split
-    stable, new = ready_groups(d, next_numbers(d))
+    numbers = next_numbers(d)
+    stable, new = ready_groups(d, numbers)
     match d.state:
         case RollingBack():
             split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))
@@ -141,7 +150,7 @@ def _share_in_shift(d: Draft, split: Split) -> Split:
                 return split
         case InSteps() | Idle() | Detaching():
             wanted = d.wanted(max(1, d.sub.current_step_index))
-            enough = batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+            enough = numbers.new >= wanted and _is_enough(d, wanted)
             if stable < d.replicas - (wanted if d.capacity.shifts else 0):
                 # The stable version has fewer groups than the step leaves it, and the new one has theirs.
                 split = replace(split, weight=max(split.weight, 100 * new // max(1, new + stable)))
@@ -158,6 +167,20 @@ def groups_for_all(d: Draft) -> int:
     threshold = style.failure_threshold if style is not None else None
     least = d.replicas - (scaled(threshold, d.replicas) if threshold else 0)
     return min(least, max(1, d.replicas + margin(d).extra - 1)) if d.capacity.shifts else least
+
+
+def short_of_all(d: Draft, index: int) -> str:
+    """Why step ``index`` (1-based) never gets all requests, for which it asks; "" if it may, or asks for less."""
+    # Any writer of the status may put any number there.
+    index = max(1, min(index, len(d.strategy.steps)))
+    groups = d.wanted(index)
+    asks = d.strategy.steps[index - 1].traffic and share_of_step(d, index).weight == 100
+    if not asks or groups >= groups_for_all(d):
+        return ""
+    return (
+        f"step {index} sends all requests to {groups} of {d.replicas} groups, which cannot carry them: raise its"
+        " replicas to 100%, or lower its traffic"
+    )
 
 
 def does_without(d: Draft) -> bool:

@@ -171,7 +171,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert (gauge.loads, gauge.extra) == (found.loads, found.extra)
         assert judge.loads == count
         gauge.stop()
-        watch.assert_as_drawn(ANSWERS * (2 + found.rounds), case.plan.thought)
+        watch.assert_as_drawn(ANSWERS * (2 + found.rounds), case.plan.early)
         await world.rest()
         assert Meter(world).now == plan.afterwards
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests import browser_tool, helm_tool, kubectl_tool, sampling, virtual_time
+from tests.scenarios import providers_table
 from tests.scenarios.matrix_table import table, told_by, windows_told
 
 #: By the marker of its tests: what a lane is called, and who knows what it needs.
@@ -90,7 +91,9 @@ def _leave_stories_to_the_long_lane(items: list[pytest.Item], seed: str) -> None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A lane that was left out is told of in one line, whatever the flags, and the story matrix as a table."""
+    """A lane that was left out is told of in one line, whatever the flags; the story matrix, and by what requests of
+    traffic stories were shared, as tables.
+    """
     skipped = [str(each.longrepr) for each in terminalreporter.stats.get("skipped", ())]
     for lane, tool in _LANES.values():
         count = sum(lane in text for text in skipped)
@@ -99,7 +102,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [(each, each.passed) for key in ("passed", "failed") for each in terminalreporter.stats.get(key, ())]
     told = [each for report, passed in reports for each in told_by(report.user_properties, passed=passed)]
     windows = sorted(line for report, _ in reports for line in windows_told(report.user_properties))
-    for line in (*table(told), *windows):
+    shared = [
+        each for report, passed in reports for each in providers_table.told_by(report.user_properties, passed=passed)
+    ]
+    for line in (*table(told), *windows, *providers_table.summary(shared)):
         terminalreporter.write_line(line)
     one_in, seed = terminalreporter.config.getoption("--one-in"), terminalreporter.config.getoption("--seed")
     if one_in > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pytest
 
@@ -33,11 +33,37 @@ def undrawn(nodes: Iterable[str], one_in: int, seed: str) -> list[str]:
     return every[-(-len(every) // one_in) :]
 
 
+def unrouted(variants: Iterable[tuple[str, str]], seed: str) -> frozenset[str]:
+    """Those of ``variants`` (node IDs, each with its router) that are left out where each test is told once by each of
+    the routers.
+    """
+    told: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for node, router in variants:
+        told[node.partition("[")[0], router].append(node)
+    return frozenset(node for each in told.values() for node in undrawn(each, len(each), seed))
+
+
 def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take out of ``items`` what ``--one-in`` and ``--seed`` leave out of the longer lanes."""
-    one_in = int(config.getoption("--one-in"))
+    """Take out of ``items`` what ``--one-in`` and ``--seed`` leave out of the longer lanes. By other routers than its
+    first one a test is told once, and with ``--one-in`` at least one test of each module is: the first tells them all.
+    """
+    one_in, seed = int(config.getoption("--one-in")), str(config.getoption("--seed"))
+    others = {
+        item.nodeid: str(item.callspec.params["router"])
+        for item in items
+        if item.get_closest_marker("other_router") and isinstance(item, pytest.Function)
+    }
+    _take_out(config, items, unrouted(others.items(), seed))
+    modules: defaultdict[str, list[str]] = defaultdict(list)
     long = [item.nodeid for item in items if item.get_closest_marker("long")]
-    out = left_out(long, one_in, str(config.getoption("--seed")))
+    for node in long:
+        if node in others:
+            modules[node.partition("::")[0]].append(node)
+    out = left_out((node for node in long if node not in others), one_in, seed)
+    _take_out(config, items, out.union(*(undrawn(each, one_in, seed) for each in modules.values())))
+
+
+def _take_out(config: pytest.Config, items: list[pytest.Item], out: Collection[str]) -> None:
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
     items[:] = [item for item in items if item.nodeid not in out]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out, undrawn
+from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out, undrawn, unrouted
 
 STORIES = [f"a.py::test_kills[{part}]" for part in range(7)] + ["b.py::test_day", "c.py::test_style[x]"]
 
@@ -35,3 +35,16 @@ def test_each_story_has_a_controller_that_sees_each_change_with_one_seed_in_so_m
     for node in STORIES:
         told = sum(drawn(node, str(seed)) for seed in range(400))
         assert told == pytest.approx(400 / ONE_IN_SEES_EACH_CHANGE, rel=0.4)
+
+
+def test_by_other_routers_each_test_is_told_once_and_over_the_seeds_with_each_variant() -> None:
+    variants = [
+        (f"{test}[{router}-{part}]", router) for test in "ab" for router in ("grpc", "mesh") for part in range(3)
+    ]
+    every = {node for node, _ in variants}
+    told = every - unrouted(variants, "abc")
+    assert {node.rpartition("-")[0] for node in told} == {
+        f"{test}[{router}" for test in "ab" for router in ("grpc", "mesh")
+    }
+    assert len(told) == 4
+    assert {node for seed in range(20) for node in every - unrouted(variants, str(seed))} == every

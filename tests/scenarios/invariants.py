@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
-    HTTP_ROUTES,
     INFERENCE_POOLS,
+    INGRESSES,
+    PODS,
     SERVICES,
     Resource,
 )
+from rollout_lws.traffic.copies import ingress
+from rollout_lws.traffic.route.kinds import RULES
+from rollout_lws.traffic.route.state import references, weight_of
 from tests.scenarios.count import Count
 from tests.scenarios.kinds import pinned
 from tests.scenarios.resets import Resets
@@ -93,31 +97,53 @@ def share_only_for_who_serves() -> Check:
     """Invariant 1: whoever gets a share, or more of one, has a ready group; nobody ever sees all weights at 0. While no
     group of either version is whole, ready endpoints are enough for who is alone in having some.
     """
-    given: dict[str, float] = {}
+    given: dict[tuple[int, str], float] = {}
 
     def check(seen: World) -> None:
-        route, count = seen.get(HTTP_ROUTES, NAME), Count(seen)
+        count, now = Count(seen), dict[tuple[int, str], float]()
         if seen.get(seen.kind.resource, NAME) is None:
             return
-        for rule in route["spec"]["rules"] if route else ():
-            weights = {ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]}
+        for rule, weights in enumerate(_weights(seen)):
             assert sum(weights.values()) > 0, weights
             shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
             for name, share in shares.items():
                 new = name.endswith("-canary")
                 # Of workers that have just gone nobody can know before their StatefulSet says so.
                 ready = not new or count.ready_new() or (not count.ready_old() and alone_answers(seen, name))
-                assert ready or share <= given.get(name, 0), f"{weights} without a ready group"
-            given.clear()
-            given.update(shares)
+                assert ready or share <= given.get((rule, name), 0), f"{weights} without a ready group"
+                now[rule, name] = share
+        given.clear()
+        given.update(now)
 
     return check
 
 
-def alone_answers(world: World, canary_service: str) -> bool:
-    """Whether only the canary's Service has ready endpoints, and not the stable one."""
-    stable = canary_service.removesuffix("-canary")
-    return bool(world.ready_endpoints(canary_service)) and not world.ready_endpoints(stable)
+def _weights(world: World) -> Iterator[dict[str, int]]:
+    """Weight by backend: in each rule of a route of any kind, and by a canary Ingress."""
+    for resource, rules in RULES.items():
+        live = world.get(resource, NAME)
+        for rule in rules.read(live) if live else ():
+            yield {ref["name"]: weight_of(ref) for ref in references(rule)}
+    main, copy = world.get(INGRESSES, NAME), world.get(INGRESSES, f"{NAME}-canary")
+    if main is not None:
+        new = ingress.weight(copy) if copy is not None else 0
+        stable = main["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"]
+        yield {stable: 100 - new, f"{stable}-canary": new}
+
+
+def alone_answers(world: World, new: str) -> bool:
+    """Whether only the new version's backend has ready endpoints, and not the stable one."""
+    return bool(_answering(world, new)) and not _answering(world, new.removesuffix("-canary"))
+
+
+def _answering(world: World, backend: str) -> Sequence[str]:
+    """Pods that answer behind a Service or a pool."""
+    pool = world.get(INFERENCE_POOLS, backend)
+    if pool is None:
+        return world.ready_endpoints(backend)
+    selected = pool["spec"]["selector"]["matchLabels"].items()
+    found = [pod for pod in world.server.list(PODS, NAMESPACE) if selected <= pod["metadata"]["labels"].items()]
+    return [pod["metadata"]["name"] for pod in found if _reachable(pod, SERVICES)]
 
 
 def pinned_while_reachable(world: World) -> None:

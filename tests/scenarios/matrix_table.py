@@ -44,9 +44,13 @@ def table(told: Sequence[Told]) -> list[str]:
     for act in sorted(acts):
         here = [[each for each in told if (each.act, each.style, each.traffic) == (act, *column)] for column in columns]
         rows.append([act, *(_cell(each) for each in here)])
-    widths = [max(len(row[number]) for row in rows) for number in range(len(columns) + 1)]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [f"story matrix: {sum(each.stories for each in told)} stories", *lines]
+    return [f"story matrix: {sum(each.stories for each in told)} stories", *aligned(rows)]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, with columns as wide as their longest text."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def windows_told(properties: Iterable[tuple[str, Any]]) -> list[str]:

@@ -59,6 +59,7 @@ def create_sides(
 
 def create_route(world: World, parent: Mapping[str, str] = MappingProxyType({"name": GATEWAY})) -> None:
     """A route of a manifest in which the first side has all the weight."""
+    ROUTES.made.add(ROUTES.provider.name)
     weighed = ((BLUE, 100), (GREEN, 0))
     references = [{"name": SERVICES_OF[name], "port": 80, "weight": weight} for name, weight in weighed]
     hosts = {"hostnames": [*world.hosts]} if world.hosts else {}

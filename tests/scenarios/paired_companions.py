@@ -8,13 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from rollout_lws.objects.released import workload_among
-from rollout_lws.objects.resources import HTTP_ROUTES, PODS
+from rollout_lws.objects.resources import (
+    PODS,
+)
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.metered import LAG, PODS_TAKE, STREAM
 from tests.scenarios.paired import BLUE, GREEN, MeteredPair, all_ready, create_sides, rollout, share, weights
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import ROUTE, ROUTES, kind
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 #: The companion of each side.
@@ -128,7 +130,7 @@ class SetJudge:
         return [pod for pod in self._world.server.list(PODS, NAMESPACE) if self._world.kind.leads(pod)]
 
     def _see(self, event: Event) -> None:
-        if event.resource not in (PODS, HTTP_ROUTES):
+        if event.resource not in (PODS, kind()):
             return
         tags: dict[str, set[str]] = {}
         for pod in self._leaders():
@@ -139,7 +141,7 @@ class SetJudge:
                 self.loads[name] = self.loads.get(name, 0) + 1
             if _is_ready(pod):
                 tags.setdefault(name, set()).add(pod["spec"]["containers"][0]["image"].rsplit(":", 1)[-1])
-        if self._world.get(HTTP_ROUTES, ROUTE) is None:
+        if self._world.get(kind(), ROUTE) is None:
             return
         now = weights(self._world)
         for side, names in SETS.items():
@@ -166,7 +168,7 @@ async def metered_sets(*steps: dict[str, Any], **more: Any) -> AsyncIterator[tup
     world = World(Options(timing=PODS_TAKE))
     try:
         await at_rest(world, *steps, **more)
-        meter = TrafficMeter(world.server, (Client("users", route=ROUTE),), drain=STREAM, lag=LAG)
+        meter = TrafficMeter(world.server, (Client("users", **ROUTES.provider.entry),), drain=STREAM, lag=LAG)
         meter.start()
         yield MeteredPair(world, meter), SetJudge(world)
         meter.stop()

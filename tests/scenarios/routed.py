@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import pytest
 
@@ -26,7 +26,9 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import SERVICE_NAME
 from rollout_lws.sandbox.api_resources import GATEWAYS
+from rollout_lws.traffic.copies import ingress
 from rollout_lws.traffic.registry import HTTP_ROUTE, named_in, spec_of
+from rollout_lws.traffic.registry import INGRESS as INGRESS_SPEC
 from rollout_lws.traffic.route.kinds import RULES
 from rollout_lws.traffic.route.state import references, weight_of
 from tests.scenarios import lua
@@ -51,6 +53,7 @@ POOL, CANARY_POOL, INGRESS = "llama-pool", "llama-pool-canary", "llama"
 class Provider:
     """What a release shares requests by: ``words`` of the Rollout on it, what is borrowed besides the Service, what
     makes all of it, and by what a measured client enters. ``tells``: something says when it has acted on a change.
+    ``backends`` are those of the two versions.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Provider:
     create: Callable[[World], None]
     entry: Mapping[str, Any] = field(default_factory=lambda: {"route": ROUTE})
     tells: bool = True
+    backends: tuple[str, str] = (SERVICE, f"{SERVICE}-canary")
 
     def __str__(self) -> str:
         return self.name
@@ -158,6 +162,7 @@ BY_POOLS = Provider(
     {"gateway": {"httpRouteName": ROUTE, "inferencePool": {"stable": POOL, "canary": CANARY_POOL}}},
     ((HTTP_ROUTES, ROUTE), (INFERENCE_POOLS, POOL), (INFERENCE_POOLS, CANARY_POOL)),
     create_pools,
+    backends=(POOL, CANARY_POOL),
 )
 BY_INGRESS = Provider(
     "Ingress",
@@ -213,21 +218,42 @@ AND_SCRIPTS = (*PROVIDERS, BY_SCRIPT)
 
 
 Story = TypeVar("Story", bound=Callable[..., Any])
+#: Why a story is not told with a provider, by its name.
+Reasons: TypeAlias = Mapping[str, str]
 
 
 class ROUTES:
-    """By what stories share requests that name no provider; see the fixture ``router``."""
+    """By what stories share requests that name no provider; see the fixture ``router``. ``made`` are the names of those
+    that this story has made.
+    """
 
     provider = BY_ROUTE
+    made: ClassVar[set[str]] = set()
 
 
-def each_router(*providers: Provider) -> tuple[pytest.MarkDecorator, ...]:
-    """Marks of stories that go by each of these: by the first one in the default run, by the others in the longer
-    lanes.
+def because(why: str, *providers: Provider) -> dict[str, str]:
+    """``why`` stories are not told with these."""
+    return {each.name: why for each in providers}
+
+
+def told_with(*providers: Provider, but: Reasons) -> pytest.MarkDecorator:
+    """Declares of stories that name their providers themselves that these are all there are, ``but`` for a reason."""
+    return pytest.mark.told_with(*(each.name for each in providers), but=but)
+
+
+def told_only_with(*providers: Provider, why: str) -> pytest.MarkDecorator:
+    """The same where all others are left out for one reason."""
+    return told_with(*providers, but=because(why, *(each for each in AND_SCRIPTS if each not in providers)))
+
+
+def each_router(*providers: Provider, but: Reasons | None = None) -> tuple[pytest.MarkDecorator, ...]:
+    """Marks of stories that go by each of these, and by all there are ``but`` for a reason: by the first one in the
+    default run, by each of the others in the longer lanes, with one variant of a test.
     """
     first, *others = providers
-    every = [first, *(pytest.param(each, marks=pytest.mark.long) for each in others)]
-    return pytest.mark.usefixtures("router"), pytest.mark.parametrize("router", every, ids=str, indirect=True)
+    rest = [pytest.param(each, marks=(pytest.mark.long, pytest.mark.other_router)) for each in others]
+    parameters = pytest.mark.parametrize("router", [first, *rest], ids=str, indirect=True)
+    return pytest.mark.usefixtures("router"), parameters, told_with(*providers, but=but or {})
 
 
 def by_each(marks: Iterable[pytest.MarkDecorator]) -> Callable[[Story], Story]:
@@ -241,11 +267,47 @@ def by_each(marks: Iterable[pytest.MarkDecorator]) -> Callable[[Story], Story]:
     return marked
 
 
+AN_INGRESS = (BY_INGRESS, BY_TRAEFIK)
+MESHES = (BY_VIRTUAL_SERVICE, BY_SUBSET)
+NO_WEIGHTS = because("an Ingress has no rules with weights", *AN_INGRESS)
+SAYS_NOTHING = because("nothing says that it accepts a change", *AN_INGRESS, *MESHES, BY_SCRIPT)
+#: Any at all.
+EACH = each_router(*AND_SCRIPTS)
+
+
+def not_by_pools(why: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Any but InferencePools, for a reason."""
+    return each_router(*(each for each in AND_SCRIPTS if each is not BY_POOLS), but=because(why, BY_POOLS))
+
+
+#: In which a release makes a canary Ingress.
+OF_INGRESS = each_router(
+    *AN_INGRESS, but=because("about canary Ingresses", *(each for each in AND_SCRIPTS if each not in AN_INGRESS))
+)
 #: With rules that have weights, and those of them of which a Gateway says that it has accepted them.
-WEIGHTS = each_router(BY_ROUTE, BY_GRPC, BY_VIRTUAL_SERVICE, BY_SUBSET)
-ACCEPTING = each_router(BY_ROUTE, BY_GRPC)
+WEIGHTS = each_router(BY_ROUTE, BY_POOLS, BY_GRPC, *MESHES, BY_SCRIPT, but=NO_WEIGHTS)
+RULES_OF_OURS = each_router(
+    BY_ROUTE,
+    BY_POOLS,
+    BY_GRPC,
+    *MESHES,
+    but=NO_WEIGHTS | because("a script says what the route looks like", BY_SCRIPT),
+)
+ACCEPTING = each_router(BY_ROUTE, BY_POOLS, BY_GRPC, but=SAYS_NOTHING)
 #: In which a user may name the backends of two workloads.
-OF_PAIRS = each_router(BY_ROUTE, BY_GRPC, BY_VIRTUAL_SERVICE)
+NOT_OF_PAIRS = {
+    **because("an Ingress cannot name both Services of a pair", *AN_INGRESS),
+    **because("a pair's Services are the user's: no DestinationRule is copied", BY_SUBSET),
+    **because("scripts move no weight between two Services", BY_SCRIPT),
+    **because("pairs of pools have stories of their own in test_pair_gateways", BY_POOLS),
+}
+OF_PAIRS = each_router(BY_ROUTE, BY_GRPC, BY_VIRTUAL_SERVICE, but=NOT_OF_PAIRS)
+OF_ACCEPTED_PAIRS = each_router(BY_ROUTE, BY_GRPC, but=SAYS_NOTHING | NOT_OF_PAIRS)
+
+
+def backends() -> tuple[str, str]:
+    """The backends of both versions, as the route that stories go by has them."""
+    return ROUTES.provider.backends
 
 
 def kind() -> Resource:
@@ -259,15 +321,53 @@ def called() -> str:
 
 
 def advice() -> str:
-    """What messages advise against those who write over the route."""
+    """What messages advise against those who write over what shares requests."""
     spec = spec_of(kind().kind)
     assert spec is not None
     return spec.advice
 
 
+def written() -> str:
+    """The name of what shares requests: the route itself, or the copy that a release makes of an Ingress."""
+    return f"{ROUTE}-canary" if kind() == INGRESSES else ROUTE
+
+
+def write_over(world: World, weight: int) -> None:
+    """Somebody gives the new version another share."""
+    live = world.get(kind(), written())
+    assert live is not None
+    if kind() == INGRESSES:
+        meta = live["metadata"]
+        said = {f"{INGRESS_SPEC.annotations}-weight": str(weight)}
+        after = {**live, "metadata": {**meta, "annotations": {**meta["annotations"], **said}}}
+    else:
+        [rule] = rules_of(world)
+        stable, new = rule["backendRefs"]
+        refs = [{**stable, "weight": 100 - weight}, {**new, "weight": weight}]
+        after = with_rules(live, [{**rule, "backendRefs": refs}])
+    world.server.replace(kind(), after, field_manager="argocd-controller")
+
+
 def of_router(text: str) -> str:
     """What is told of an HTTPRoute, as it is told of the route that stories go by."""
-    return text.replace(f"{HTTP_ROUTES.kind} {ROUTE}", called()).replace(HTTP_ROUTE.advice, advice())
+    named = ", ".join(f"{resource.kind} {name}" for resource, name in ROUTES.provider.hold_record)
+    all_named = text.replace(f"{SERVICE}, {HTTP_ROUTES.kind} {ROUTE}:", f"{SERVICE}, {named}:")
+    return all_named.replace(f"{HTTP_ROUTES.kind} {ROUTE}", called()).replace(HTTP_ROUTE.advice, advice())
+
+
+def renamed(name: str) -> dict[str, Any]:
+    """The words of the provider that stories go by, with another route."""
+    [(family, words)] = ROUTES.provider.words.items()
+    if isinstance(words, list):
+        return {family: [{**each, "name": name} for each in words]}
+    return {family: {key: name if value == ROUTE else value for key, value in words.items()}}
+
+
+def behind() -> tuple[str, str]:
+    """What messages call the backends of both versions."""
+    kind = INFERENCE_POOLS.kind if ROUTES.provider is BY_POOLS else SERVICES.kind
+    stable, new = backends()
+    return f"{kind} {stable}", f"{kind} {new}"
 
 
 def rules_of(world: World, name: str = ROUTE) -> list[Any]:
@@ -284,6 +384,7 @@ def with_rules(live: Mapping[str, Any], rules: Sequence[Any]) -> dict[str, Any]:
 
 def create_provider(world: World, provider: Provider) -> None:
     """All that requests need to reach the LWS, whichever way the provider takes."""
+    ROUTES.made.add(provider.name)
     provider.create(world)
 
 
@@ -301,14 +402,18 @@ def select_all_pods(world: World, by: Provider) -> None:
 
 
 def routes_of(world: World, name: str = ROUTE) -> list[dict[str, int]]:
-    """Weight by backend, rule by rule."""
+    """Weight by backend, rule by rule; of an Ingress and its canary as of one rule."""
+    if kind() == INGRESSES:
+        copy = world.get(INGRESSES, f"{name}-canary")
+        new = ingress.weight(copy) if copy is not None else 0
+        return [dict(zip(backends(), (100 - new, new), strict=True))]
     return [{ref["name"]: weight_of(ref) for ref in references(rule)} for rule in rules_of(world, name)]
 
 
 def share(world: World, name: str = ROUTE) -> float:
     """Share of the new version in the route's first rule."""
     weights = routes_of(world, name)[0]
-    return weights.get(f"{SERVICE}-canary", 0) / sum(weights.values())
+    return weights.get(ROUTES.provider.backends[1], 0) / sum(weights.values())
 
 
 def hold_record(world: World, provider: Provider | None = None) -> dict[str, Any]:

@@ -8,7 +8,14 @@ import pytest
 
 from tests.scenarios.metered import Metered, metered
 from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, watch
-from tests.scenarios.routed import BY_ROUTE, OTHERS, Provider
+from tests.scenarios.routed import (
+    AND_SCRIPTS,
+    BY_ROUTE,
+    EACH,
+    Provider,
+    by_each,
+    not_by_pools,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -32,7 +39,9 @@ async def shares(told: Metered) -> dict[str, float]:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
-@pytest.mark.parametrize("by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)], ids=str)
+@pytest.mark.parametrize(
+    "by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in AND_SCRIPTS[1:])], ids=str
+)
 async def test_weighted_steps_to_the_end(style: Style, by: Provider) -> None:
     async with metered(*FOUR, by=by, words=style.words) as told:
         windows = watch(told.world, style)
@@ -51,6 +60,7 @@ async def test_weighted_steps_to_the_end(style: Style, by: Provider) -> None:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 @pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.long) for at in range(2, 5))])
+@by_each(EACH)
 async def test_an_abort_at_each_step(style: Style, at: int) -> None:
     async with metered(*FOUR, words=style.words) as told:
         watch(told.world, style)
@@ -63,6 +73,7 @@ async def test_an_abort_at_each_step(style: Style, at: int) -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
+@by_each(EACH)
 async def test_an_abort_in_mid_promotion(style: Style) -> None:
     async with metered(*FOUR, words=style.words) as told:
         watch(told.world, style)
@@ -76,6 +87,7 @@ async def test_an_abort_in_mid_promotion(style: Style) -> None:
 
 
 @pytest.mark.parametrize("style", [IN_PLACE, pytest.param(SURGE, marks=pytest.mark.long)], ids=str)
+@by_each(EACH)
 async def test_matched_requests_first(style: Style) -> None:
     async with metered(*MATCHED, words=style.words) as told:
         watch(told.world, style)
@@ -88,6 +100,7 @@ async def test_matched_requests_first(style: Style) -> None:
         told.assert_unharmed()
 
 
+@by_each(not_by_pools("a picker may hear that LWS drops the surge group before it hears of the one in its place"))
 async def test_one_group_with_a_surge_is_never_without_a_ready_one() -> None:
     steps = ({"replicas": 1, "traffic": "50%", "pause": {}}, {"replicas": "100%"})
     async with metered(*steps, replicas=1, words=SURGE.words) as told:

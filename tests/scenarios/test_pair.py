@@ -22,11 +22,11 @@ from tests.scenarios.paired import (
     share,
     weights,
 )
-from tests.scenarios.routed import OF_PAIRS, ROUTE, by_each, kind, rules_of
+from tests.scenarios.routed import OF_PAIRS, ROUTE, kind, rules_of
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 @tells(
@@ -35,7 +35,6 @@ pytestmark = pytest.mark.looptime
         EventReason.PROMOTING: "step 2 done: llama hands over",
     }
 )
-@by_each(OF_PAIRS)
 async def test_a_release_moves_the_requests_and_the_roles(world: World) -> None:
     await pair_at_rest(world)
     assert world.status["active"] == BLUE
@@ -54,7 +53,6 @@ async def test_a_release_moves_the_requests_and_the_roles(world: World) -> None:
 
 
 @pytest.mark.long
-@by_each(OF_PAIRS)
 async def test_roles_alternate_and_nothing_is_left(world: World) -> None:
     await pair_at_rest(world)
     for number, side in enumerate((GREEN, BLUE, GREEN, BLUE), 2):
@@ -66,7 +64,6 @@ async def test_roles_alternate_and_nothing_is_left(world: World) -> None:
     assert len(rules_of(world)) == 1
 
 
-@by_each(OF_PAIRS)
 async def test_no_request_is_lost_to_the_end() -> None:
     async with metered_pair() as pair:
         apply(pair.world, GREEN, "v2")
@@ -80,7 +77,6 @@ async def test_no_request_is_lost_to_the_end() -> None:
         pair.assert_unharmed()
 
 
-@by_each(OF_PAIRS)
 async def test_an_abort_gives_everything_back_and_starts_no_release_by_itself() -> None:
     async with metered_pair() as pair:
         world = pair.world
@@ -102,7 +98,6 @@ async def test_an_abort_gives_everything_back_and_starts_no_release_by_itself() 
         pair.assert_unharmed()
 
 
-@by_each(OF_PAIRS)
 async def test_the_stable_template_on_the_new_side_takes_the_release_back() -> None:
     async with metered_pair() as pair:
         world = pair.world
@@ -115,7 +110,6 @@ async def test_the_stable_template_on_the_new_side_takes_the_release_back() -> N
         assert world.status["active"] == BLUE
 
 
-@by_each(OF_PAIRS)
 async def test_a_third_version_begins_a_release_of_its_own() -> None:
     async with metered_pair() as pair:
         world = pair.world
@@ -135,7 +129,6 @@ async def test_a_third_version_begins_a_release_of_its_own() -> None:
         " scaled up"
     }
 )
-@by_each(OF_PAIRS)
 async def test_a_version_on_a_side_without_groups_waits_until_its_owner_scales_it_up(world: World) -> None:
     await pair_at_rest(world, beside=0)
     apply(world, GREEN, "v2")
@@ -156,7 +149,6 @@ async def test_a_version_on_a_side_without_groups_waits_until_its_owner_scales_i
         " to release a version on it"
     }
 )
-@by_each(OF_PAIRS)
 async def test_the_other_side_serves_when_the_active_one_is_deleted(world: World) -> None:
     await pair_at_rest(world)
     world.delete(LEADER_WORKER_SETS, BLUE)
@@ -168,7 +160,6 @@ async def test_the_other_side_serves_when_the_active_one_is_deleted(world: World
     assert world.status["active"] == GREEN and weights(world) == {BLUE: 0, GREEN: 100}
 
 
-@by_each(OF_PAIRS)
 async def test_a_new_side_that_is_deleted_ends_its_release(world: World) -> None:
     await pair_at_rest(world)
     apply(world, GREEN, "v2")
@@ -179,7 +170,6 @@ async def test_a_new_side_that_is_deleted_ends_its_release(world: World) -> None
     assert world.names()["batchreleases"] == []
 
 
-@by_each(OF_PAIRS)
 async def test_a_tool_that_sends_requests_to_an_empty_side_is_corrected_at_once(world: World) -> None:
     await pair_at_rest(world)
     apply(world, GREEN, "v2")
@@ -194,7 +184,6 @@ async def test_a_tool_that_sends_requests_to_an_empty_side_is_corrected_at_once(
     assert world.status["active"] == GREEN
 
 
-@by_each(OF_PAIRS)
 async def test_a_tool_that_insists_on_weights_is_answered_ever_later(world: World) -> None:
     await pair_at_rest(world)
     apply(world, GREEN, "v2")
@@ -213,7 +202,6 @@ async def test_a_tool_that_insists_on_weights_is_answered_ever_later(world: Worl
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["rest", "step", "after"])
-@by_each(OF_PAIRS)
 async def test_a_status_that_is_wiped_moves_no_request_to_another_side(world: World, moment: str) -> None:
     await pair_at_rest(world)
     if moment != "rest":
@@ -231,7 +219,6 @@ async def test_a_status_that_is_wiped_moves_no_request_to_another_side(world: Wo
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["rest", "step", "after"])
-@by_each(OF_PAIRS)
 async def test_a_deleted_rollout_leaves_the_requests_where_they_belong(world: World, moment: str) -> None:
     await pair_at_rest(world)
     if moment != "rest":
@@ -257,7 +244,6 @@ async def test_a_deleted_rollout_leaves_the_requests_where_they_belong(world: Wo
     }
 )
 @pytest.mark.parametrize("at", [{BLUE: 50, GREEN: 50}, {BLUE: 0, GREEN: 0}], ids=["both", "neither"])
-@by_each(OF_PAIRS)
 async def test_nothing_is_moved_until_it_is_said_which_side_is_active(world: World, at: dict[str, int]) -> None:
     create_sides(world)
     set_weights(world, at)
@@ -274,7 +260,6 @@ async def test_nothing_is_moved_until_it_is_said_which_side_is_active(world: Wor
     assert weights(world)[BLUE] == 0 and weights(world)[GREEN] > 0 and world.status["active"] == GREEN
 
 
-@by_each(OF_PAIRS)
 async def test_another_template_on_the_active_side_rolls_and_is_no_release(world: World) -> None:
     await pair_at_rest(world)
     apply(world, BLUE, "v2")
@@ -286,7 +271,6 @@ async def test_another_template_on_the_active_side_rolls_and_is_no_release(world
     assert world.state == "Healthy" and weights(world) == {BLUE: 100, GREEN: 0}
 
 
-@by_each(OF_PAIRS)
 async def test_start_goes_back_to_the_version_that_was_there(world: World) -> None:
     await pair_at_rest(world)
     apply(world, GREEN, "v2")
@@ -333,7 +317,6 @@ ACCELERATORS = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("change", ["size", "network", "accelerators"])
-@by_each(OF_PAIRS)
 async def test_what_no_held_workload_can_change_is_released(change: str) -> None:
     async with metered_pair() as pair:
         world = pair.world
@@ -353,7 +336,6 @@ async def test_what_no_held_workload_can_change_is_released(change: str) -> None
         pair.assert_unharmed()
 
 
-@by_each(OF_PAIRS)
 async def test_workloads_of_another_controller_are_released(world: World) -> None:
     create_sides(world)
     # What owns them has to exist, or they would go with it; which kind it is of does not matter.

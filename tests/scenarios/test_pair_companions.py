@@ -23,11 +23,12 @@ from tests.scenarios.paired_companions import (
     roles,
     sets,
 )
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import scale
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 

@@ -42,12 +42,13 @@ from tests.scenarios.paired_companions import (
     sets,
 )
 from tests.scenarios.paired_scaled import OPEN, stalled
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, scale
 from tests.scenarios.test_pair_companions import waits_for
 from tests.scenarios.test_pair_companions_faults import apply_faulty
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 

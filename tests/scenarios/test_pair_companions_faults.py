@@ -41,12 +41,13 @@ from tests.scenarios.paired_companions import (
     sets,
 )
 from tests.scenarios.paired_scaled import OPEN, recreate_rollout, stalled
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import create_autoscaler, wants
 from tests.scenarios.test_pair_scaled_faults import state_replicas
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 OPEN_STRATEGY = {"rolloutStrategy": OPEN["rolloutStrategy"]}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.objects.resources import (
-    HTTP_ROUTES,
     LEADER_WORKER_SETS,
 )
 from rollout_lws.rollout.reasons import Reason
@@ -45,10 +44,10 @@ from tests.scenarios.paired import (
     weights,
     wipe,
 )
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import OF_PAIRS, ROUTE, kind
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 
 # A side dies
@@ -134,7 +133,7 @@ async def test_a_route_that_is_created_again_with_old_weights_sends_no_request_t
     await pair_at_rest(world)
     await released(world)
     set_ready(world, BLUE, False)
-    world.delete(HTTP_ROUTES, ROUTE)
+    world.delete(kind(), ROUTE)
     await world.sleep(1)
     create_route(world)
     await world.sleep(60)

@@ -23,11 +23,12 @@ from tests.scenarios.paired import (
     weights,
 )
 from tests.scenarios.paired_scaled import come_to, replicas, roles, stalled
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import scale
 from tests.scenarios.told import tells
 from tests.scenarios.world import World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 @pytest.fixture

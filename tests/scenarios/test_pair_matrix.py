@@ -37,12 +37,23 @@ from tests.scenarios.paired import (
 from tests.scenarios.paired_companions import PREFILL, SETS, sets
 from tests.scenarios.paired_companions import roles as roles_of_sets
 from tests.scenarios.paired_scaled import replicas, roles, stalled
-from tests.scenarios.routed import BY_GRPC, BY_VIRTUAL_SERVICE, rules_of
+from tests.scenarios.routed import (
+    BY_GRPC,
+    BY_ROUTE,
+    BY_VIRTUAL_SERVICE,
+    NOT_OF_PAIRS,
+    ROUTES,
+    because,
+    rules_of,
+    told_with,
+)
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
 Record = Callable[[str, object], None]
 #: Groups of the active side.
 GROUPS = 3
+OTHERS_TOLD = because("test_one_by_another_kind_of_route_does_too tells each act", BY_GRPC, BY_VIRTUAL_SERVICE)
+BY_ROUTES = told_with(BY_ROUTE, but=NOT_OF_PAIRS | OTHERS_TOLD)
 
 
 class Moment(StrEnum):
@@ -374,7 +385,7 @@ def sample() -> Iterator[Any]:
 
 async def tell(kind: Kind, act: Act, moment: Moment, record: Record, workload: LeaderWorkerSets = LWS) -> None:
     column = kind.value if workload is LWS else f"{workload}: {kind.value}"
-    record(*Told(act.name, column, "HTTPRoute").note())
+    record(*Told(act.name, column, ROUTES.provider.name).note())
     more: dict[str, Any] = {"scaled": True} if kind is not Kind.ROUTE_ONLY else {"beside": GROUPS}
     if kind is Kind.SHIFTED:
         more["more"] = {"shift": {}}
@@ -388,6 +399,7 @@ async def tell(kind: Kind, act: Act, moment: Moment, record: Record, workload: L
         await act.happen(it)
 
 
+@BY_ROUTES
 @pytest.mark.one_in(2)
 @pytest.mark.looptime
 @pytest.mark.parametrize(("kind", "act", "moment"), [*sample()])
@@ -397,6 +409,7 @@ async def test_a_release_of_a_pair_comes_to_a_legal_end(
     await tell(kind, act, moment, record_property)
 
 
+@BY_ROUTES
 @pytest.mark.each_change
 @pytest.mark.long
 @pytest.mark.looptime
@@ -407,6 +420,7 @@ async def test_a_release_of_a_pair_comes_to_a_legal_end_whenever_it_happens(
     await tell(kind, act, moment, record_property)
 
 
+@BY_ROUTES
 @pytest.mark.long
 @pytest.mark.looptime
 @pytest.mark.parametrize("workload", [STATEFUL_SET, ORDERED], ids=str)
@@ -419,6 +433,7 @@ async def test_one_of_stateful_sets_does_too(
 
 @pytest.mark.long
 @pytest.mark.looptime
+@told_with(BY_GRPC, BY_VIRTUAL_SERVICE, but=NOT_OF_PAIRS | because("the tests above tell all of it", BY_ROUTE))
 @pytest.mark.usefixtures("router")
 @pytest.mark.parametrize("router", [BY_GRPC, BY_VIRTUAL_SERVICE], ids=str, indirect=True)
 @pytest.mark.parametrize(("kind", "act", "moment"), [*sample()])

@@ -21,9 +21,10 @@ from tests.scenarios.paired import (
     weights,
     wipe,
 )
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
 
 MOMENTS = pytest.mark.parametrize("moment", ["step", "hand-over"])
 #: Seconds after which requests of a step run on both sides.

@@ -1,4 +1,4 @@
-"""Pairs whose route another client writes, renames, deletes or breaks, and pairs of inference pools."""
+"""Pairs whose route another client writes, renames, deletes or breaks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ from typing import cast
 import pytest
 
 from rollout_lws.objects.resources import (
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
     LEADER_WORKER_SETS,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
     SERVICES,
     Resource,
 )
-from rollout_lws.sandbox.api_resources import GATEWAYS
-from rollout_lws.sandbox.behaviours.network.gateway_status import REFUSE_ROUTES
 from tests.scenarios.paired import (
     ADMIN,
     ALL_BLUE,
@@ -34,7 +28,6 @@ from tests.scenarios.paired import (
     marks,
     pair_at_rest,
     released,
-    retirable,
     rollout,
     rule_of,
     rules,
@@ -44,10 +37,19 @@ from tests.scenarios.paired import (
     weights,
     wipe,
 )
-from tests.scenarios.routed import GATEWAY, ROUTE, make
+from tests.scenarios.routed import (
+    OF_PAIRS,
+    ROUTE,
+    called,
+    kind,
+    make,
+    renamed,
+    routes_of,
+    with_rules,
+)
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
 
 
 # The route changes
@@ -55,9 +57,9 @@ pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
 
 async def test_a_route_that_is_renamed_in_a_release_is_refused_until_it_is_named_again(world: World) -> None:
     await pair_at_rest(world)
-    make(world, HTTP_ROUTES, "other", spec=(world.get(HTTP_ROUTES, ROUTE) or {})["spec"])
+    make(world, kind(), "other", spec=(world.get(kind(), ROUTE) or {})["spec"])
     await in_step(world, 2)
-    world.patch_rollout({"strategy": rollout(routing={"gateway": {"httpRouteName": "other"}})["spec"]["strategy"]})
+    world.patch_rollout({"strategy": rollout(routing=renamed("other"))["spec"]["strategy"]})
     await world.sleep(30)
     world.approve()
     await world.sleep(600)
@@ -66,34 +68,23 @@ async def test_a_route_that_is_renamed_in_a_release_is_refused_until_it_is_named
     await world.until(lambda: world.state in ("AwaitingApproval", "Healthy"))
     await approve_to_the_end(world)
     assert world.status["active"] == GREEN and weights(world) == ALL_GREEN
-    other = world.get(HTTP_ROUTES, "other") or {}
-    assert [each["weight"] for each in other["spec"]["rules"][0]["backendRefs"]] == [100, 0]
+    assert routes_of(world, "other") == [{SERVICES_OF[BLUE]: 100, SERVICES_OF[GREEN]: 0}]
 
 
 async def test_a_route_that_is_named_before_it_exists_takes_no_note_from_the_other(world: World) -> None:
     await pair_at_rest(world)
     await released(world)
-    world.patch_rollout({"strategy": rollout(routing={"gateway": {"httpRouteName": "other"}})["spec"]["strategy"]})
+    world.patch_rollout({"strategy": rollout(routing=renamed("other"))["spec"]["strategy"]})
     await world.sleep(60)
-    route = world.get(HTTP_ROUTES, ROUTE)
+    route = world.get(kind(), ROUTE)
     assert route is not None and marks(world) != {}
-    spec = {
-        **route["spec"],
-        "rules": [
-            {
-                "backendRefs": [
-                    {**ref, "weight": 100 if ref["name"] == SERVICES_OF[BLUE] else 0}
-                    for ref in route["spec"]["rules"][0]["backendRefs"]
-                ]
-            }
-        ],
-    }
-    make(world, HTTP_ROUTES, "other", spec=spec)
+    [rule] = rules(world)
+    refs = [{**ref, "weight": 100 if ref["name"] == SERVICES_OF[BLUE] else 0} for ref in rule["backendRefs"]]
+    make(world, kind(), "other", spec=with_rules(route, [{"backendRefs": refs}])["spec"])
     await world.until(lambda: marks(world) == {})
     await world.rest()
-    other = world.get(HTTP_ROUTES, "other")
-    assert other is not None and world.status["active"] == GREEN
-    assert [ref["weight"] for ref in other["spec"]["rules"][0]["backendRefs"]] == [0, 100]
+    assert world.status["active"] == GREEN
+    assert routes_of(world, "other") == [{SERVICES_OF[BLUE]: 0, SERVICES_OF[GREEN]: 100}]
 
 
 async def test_a_rollout_that_loses_its_routings_gives_the_requests_back_and_can_be_deleted(world: World) -> None:
@@ -113,7 +104,7 @@ async def test_a_rollout_with_a_broken_route_can_be_deleted(world: World, edit: 
     await in_step(world, 2)
     (rule,) = rules(world)
     if edit == "route deleted":
-        world.delete(HTTP_ROUTES, ROUTE)
+        world.delete(kind(), ROUTE)
     elif edit == "rule lacks a backend":
         set_rules(world, rule, ADMIN)
     else:
@@ -140,7 +131,7 @@ async def test_rules_with_both_backends_follow_a_deleted_side_though_another_rul
     world.delete(LEADER_WORKER_SETS, BLUE)
     await world.sleep(60)
     assert _by_service(world) == [{SERVICES_OF[BLUE]: 0, SERVICES_OF[GREEN]: 100}, {SERVICES_OF[BLUE]: 1}]
-    assert world.state == "Stalled" and "rule 2 of HTTPRoute llama" in world.status["message"]
+    assert world.state == "Stalled" and f"rule 2 of {called()}" in world.status["message"]
 
 
 @pytest.mark.parametrize("moment", ["adoption", "step"])
@@ -152,13 +143,13 @@ async def test_a_controller_that_has_not_listed_routes_yet_calls_no_side_unknown
     if moment == "adoption":
         wipe(world)
     unknown = cast(dict[Resource, str], world.view.refused)
-    unknown[HTTP_ROUTES] = ""
+    unknown[kind()] = ""
     before = len(world.writes)
     world.start_controller()
     await world.sleep(5)
     assert world.condition("Stalled")["status"] == "False"
     assert {each.resource for each in world.writes[before:]} <= {ROLLOUTS}
-    del unknown[HTTP_ROUTES]
+    del unknown[kind()]
     world.start_controller()
     await world.sleep(5)
     assert world.state == ("AwaitingApproval" if moment == "step" else "Healthy")
@@ -250,78 +241,3 @@ async def test_two_rollouts_that_name_a_pair_both_ways_do_not_share_it(world: Wo
     await world.until_state("Healthy")
     assert world.status["active"] == BLUE and weights(world) == ALL_BLUE
     assert set(marks(world)) == {world.rollout["metadata"]["uid"]}
-
-
-async def test_a_gateway_that_refuses_the_route_keeps_the_roles_and_both_sides(world: World) -> None:
-    await pair_at_rest(world)
-    await in_step(world, 2)
-    world.patch(GATEWAYS, GATEWAY, {"metadata": {"annotations": {REFUSE_ROUTES: "no room"}}})
-    world.approve()
-    await world.sleep(120)
-    assert world.status["active"] == BLUE and not retirable(world)
-    world.request("Abort", force=True)
-    await world.sleep(120)
-    assert world.status["active"] == BLUE and weights(world) == ALL_BLUE and not retirable(world)
-    world.patch(GATEWAYS, GATEWAY, {"metadata": {"annotations": {REFUSE_ROUTES: None}}})
-    await world.sleep(120)
-    assert retirable(world)
-
-
-# Pools
-
-
-def _create_pools(world: World, mode: str) -> None:
-    """A pool for each side, whose picker runs in the pods of the side itself."""
-    create_sides(world)
-    references = []
-    for name, weight in ALL_BLUE.items():
-        selector = {LWS_NAME: name, LWS_WORKER_INDEX: "0"}
-        make(world, SERVICES, f"{name}-epp", spec={"selector": {LWS_NAME: name}, "ports": [{"port": 9002}]})
-        picker = {"name": f"{name}-epp", "port": {"number": 9002}, "failureMode": mode}
-        spec = {
-            "selector": {"matchLabels": selector},
-            "targetPorts": [{"number": 8000}],
-            "endpointPickerRef": picker,
-        }
-        make(world, INFERENCE_POOLS, f"{name}-pool", spec=spec)
-        kind = {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind}
-        references.append({**kind, "name": f"{name}-pool", "weight": weight})
-    set_rules(world, {"backendRefs": references})
-
-
-async def _pools_at_rest(world: World, mode: str) -> None:
-    _create_pools(world, mode)
-    pools = {"stable": f"{BLUE}-pool", "canary": f"{GREEN}-pool"}
-    manifest = rollout(routing={"gateway": {"httpRouteName": ROUTE, "inferencePool": pools}})
-    del manifest["spec"]["strategy"]["canary"]["trafficRoutings"][0]["counterpartService"]
-    world.server.create(ROLLOUTS, manifest)
-    await all_ready(world, BLUE, GREEN)
-    world.start_controller()
-    await world.until_state("Healthy")
-
-
-def _pool_weights(world: World) -> dict[str, int]:
-    by_pool = {f"{name}-pool": name for name in (BLUE, GREEN)}
-    return {by_pool[each["name"]]: each["weight"] for each in rules(world)[0]["backendRefs"]}
-
-
-async def test_pools_are_released_both_ways(world: World) -> None:
-    await _pools_at_rest(world, "FailOpen")
-    for side, tag in ((GREEN, "v2"), (BLUE, "v3")):
-        await released(world, side=side, tag=tag)
-        assert _pool_weights(world) == (ALL_GREEN if side == GREEN else ALL_BLUE)
-
-
-async def test_a_pool_whose_picker_is_gone_gets_no_requests(world: World) -> None:
-    await _pools_at_rest(world, "FailClose")
-    await in_step(world, 2)
-    assert _pool_weights(world)[GREEN] > 0
-    world.patch(SERVICES, f"{GREEN}-epp", {"spec": {"selector": {LWS_NAME: "none"}}})
-    await world.sleep(10)
-    assert _pool_weights(world) == ALL_BLUE
-    world.patch(SERVICES, f"{GREEN}-epp", {"spec": {"selector": {LWS_NAME: GREEN}}})
-    await world.until(lambda: world.state == "AwaitingApproval" and _pool_weights(world)[GREEN] > 0, seconds=1200)
-    await approve_to_the_end(world)
-    world.patch(SERVICES, f"{GREEN}-epp", {"spec": {"selector": {LWS_NAME: "none"}}})
-    await world.sleep(30)
-    assert _pool_weights(world) == ALL_BLUE and world.status["active"] == GREEN

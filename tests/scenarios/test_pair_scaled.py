@@ -21,10 +21,11 @@ from tests.scenarios.paired import (
     wipe,
 )
 from tests.scenarios.paired_scaled import come_to, partitions, replicas, roles
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import scale
 from tests.scenarios.world import World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 MOMENTS = pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over"])
 

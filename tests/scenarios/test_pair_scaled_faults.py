@@ -8,7 +8,10 @@ import json
 
 import pytest
 
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    LEADER_WORKER_SETS,
+)
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from rollout_lws.workload.applied import LAST_APPLIED
@@ -35,13 +38,13 @@ from tests.scenarios.paired import (
     wipe,
 )
 from tests.scenarios.paired_scaled import drop_labels, recreate_rollout, replicas, roles, stalled
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import OF_PAIRS, ROUTE, kind
 from tests.scenarios.scaled import create_autoscaler, scale, wants
 from tests.scenarios.test_autoscalers_told import create_scaled_object
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 
 # Those who scale a side
@@ -333,7 +336,7 @@ async def _leave(world: World, _: None) -> None:
     world.delete(ROLLOUTS, NAME)
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout leaves", 1200)
     assert replicas(world) == {BLUE: 4, GREEN: 0} and roles(world) == {BLUE: None, GREEN: None}
-    assert (world.get(HTTP_ROUTES, ROUTE) or {})["metadata"].get("annotations") in (None, {})
+    assert (world.get(kind(), ROUTE) or {})["metadata"].get("annotations") in (None, {})
 
 
 @pytest.mark.long

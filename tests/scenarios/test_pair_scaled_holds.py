@@ -26,10 +26,11 @@ from tests.scenarios.paired import (
     weights,
 )
 from tests.scenarios.paired_scaled import OPEN, partitions, recreate_rollout, replicas, stalled
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 OPENED = pytest.mark.parametrize("by", ["annotation", "a tool that insists"])
 

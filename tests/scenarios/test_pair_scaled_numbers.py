@@ -27,10 +27,11 @@ from tests.scenarios.paired import (
     weights,
 )
 from tests.scenarios.paired_scaled import refuse_patches, replicas, scales_to, stalled
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, scale, wants
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 
 async def roles_changed(world: World) -> None:

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    PODS,
+)
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.paired import (
     ALL_BLUE,
@@ -42,11 +45,11 @@ from tests.scenarios.paired_scaled import (
     scales_to,
     stalled,
 )
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import OF_PAIRS, ROUTE, kind
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 FINALIZER = {"metadata": {"finalizers": ["example.com/keeps"]}}
 
@@ -236,7 +239,7 @@ async def test_groups_that_load_stay_although_activeside_names_a_side_without_an
 async def test_a_forced_abort_ends_without_the_route(world: World) -> None:
     await scaled_pair(world)
     await in_step(world, 2)
-    world.delete(HTTP_ROUTES, ROUTE)
+    world.delete(kind(), ROUTE)
     await world.sleep(10)
     world.request("Abort", force=True)
     await world.until_state("Aborted", 1200)
@@ -246,7 +249,7 @@ async def test_a_forced_abort_ends_without_the_route(world: World) -> None:
 async def test_a_rollout_leaves_without_the_route(world: World) -> None:
     await scaled_pair(world)
     await in_step(world, 2)
-    world.delete(HTTP_ROUTES, ROUTE)
+    world.delete(kind(), ROUTE)
     await left(world)
     assert replicas(world) == {BLUE: 4, GREEN: 0} and roles(world) == {BLUE: None, GREEN: None}
 

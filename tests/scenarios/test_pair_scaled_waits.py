@@ -29,13 +29,14 @@ from tests.scenarios.paired import (
     weights,
 )
 from tests.scenarios.paired_scaled import come_to, replicas, stalled
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import create_autoscaler, scale, wants
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.test_drains import FREE, Drains
 from tests.scenarios.test_release_gates import FIRST_TOKEN, slow_down
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 
 def keeps(world: World, least: int, most: int) -> None:

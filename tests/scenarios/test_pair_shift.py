@@ -19,9 +19,10 @@ from tests.scenarios.paired_shift import (
     draining,
     shifting,
 )
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import scale
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
 
 ALL_MOMENTS = pytest.mark.parametrize("moment", MOMENTS)
 

@@ -37,10 +37,11 @@ from tests.scenarios.paired_shift import (
     shifting,
     unlabelled,
 )
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.world import KEYS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
 
 
 # Dying controllers

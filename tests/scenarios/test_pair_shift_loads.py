@@ -17,9 +17,10 @@ from tests.scenarios.paired_shift import (
     come_to,
     shifting,
 )
+from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.world import NAME, ROLLOUTS
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 LATE = pytest.mark.parametrize("moment", ["step 2", "hand-over"])
 

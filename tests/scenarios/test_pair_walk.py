@@ -15,7 +15,12 @@ import pytest
 from hypothesis import strategies as st
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, NODES, PODS
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    NODES,
+    PODS,
+)
 from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from tests.scenarios.paired import (
@@ -28,14 +33,23 @@ from tests.scenarios.paired import (
     create_route,
     pair_at_rest,
     rollout,
+    rules,
     scaled_pair,
+    set_rules,
     set_weights,
     weights,
 )
 from tests.scenarios.paired_companions import COMPANIONS, PREFILL, SETS, sets
 from tests.scenarios.paired_companions import at_rest as companions_at_rest
 from tests.scenarios.paired_shift import assert_none_left
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import (
+    BY_ROUTE,
+    OF_PAIRS,
+    ROUTE,
+    by_each,
+    kind,
+    told_only_with,
+)
 from tests.scenarios.test_random_walk import Kind, Lane, wander
 from tests.scenarios.walk_plans import Act, Plan, template
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
@@ -169,24 +183,23 @@ class PairWalk:
     # Tools that write the route or the status
 
     def weigh(self, told: tuple[int, int]) -> None:
-        if self.world.get(HTTP_ROUTES, ROUTE) is not None:
+        if self.world.get(kind(), ROUTE) is not None:
             set_weights(self.world, dict(zip((BLUE, GREEN), told, strict=True)))
 
     def unmark(self) -> None:
-        self.world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
+        self.world.patch(kind(), ROUTE, {"metadata": {"annotations": {KEYS.original: None}}})
 
     def delete_route(self) -> None:
-        self.world.delete(HTTP_ROUTES, ROUTE)
+        self.world.delete(kind(), ROUTE)
 
     def create_route(self) -> None:
         create_route(self.world)
 
     def drop_backend(self, name: str) -> None:
-        route = self.world.get(HTTP_ROUTES, ROUTE)
-        if route is not None:
-            rule = route["spec"]["rules"][0]
+        if self.world.get(kind(), ROUTE) is not None:
+            rule = rules(self.world)[0]
             left = [each for each in rule["backendRefs"] if each["name"] != SERVICES_OF[name]]
-            self.world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**rule, "backendRefs": left}]}})
+            set_rules(self.world, {**rule, "backendRefs": left})
 
     def wipe_status(self) -> None:
         self.world.patch(ROLLOUTS, NAME, {"status": dict.fromkeys(self.world.status_of(NAME))}, "status")
@@ -271,7 +284,7 @@ class PairWalk:
         assert weights(world)[active] == 0 < weights(world)[other]
         self.assert_ended(active, other)
         assert world.names()["batchreleases"] == []
-        assert len((world.get(HTTP_ROUTES, ROUTE) or {})["spec"]["rules"]) == 1
+        assert len(rules(world)) == 1
         before = len(world.writes)
         await world.sleep(24 * 3600)
         assert len(world.writes) == before, world.writes[before:]
@@ -300,16 +313,13 @@ class PairWalk:
     def _mend_route(self) -> None:
         """The route has both backends again, with the weights that it has of those that are left."""
         world = self.world
-        route = world.get(HTTP_ROUTES, ROUTE)
-        if route is None:
+        if world.get(kind(), ROUTE) is None:
             create_route(world)
             return
-        rule = route["spec"]["rules"][0]
+        rule, *others = rules(world)
         there = {each["name"]: each for each in rule.get("backendRefs") or ()}
         refs = [there.get(name, {"name": name, "port": 80, "weight": 0}) for name in SERVICES_OF.values()]
-        world.patch(
-            HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**rule, "backendRefs": refs}, *route["spec"]["rules"][1:]]}}
-        )
+        set_rules(world, {**rule, "backendRefs": refs}, *others)
 
     async def _end_what_is_on(self) -> None:
         """Whatever is released is aborted, and an undecided pair is decided."""
@@ -534,30 +544,35 @@ SHIFT: Lane = (
 )
 
 
+@by_each(OF_PAIRS)
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_comes_to_a_legal_end() -> None:
     seen = wander(PAIR, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@by_each(OF_PAIRS)
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_that_is_scaled_comes_to_a_legal_end() -> None:
     seen = wander(SCALED, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@by_each(OF_PAIRS)
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_that_shifts_comes_to_a_legal_end() -> None:
     seen = wander(SHIFT, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@by_each(OF_PAIRS)
 @pytest.mark.timeout(300)
 def test_a_walk_of_a_pair_with_companions_comes_to_a_legal_end() -> None:
     seen = wander(COMPANIONS_LANE, 3, 10)
     assert seen["told:Completed"] and seen["told:Promoted"], seen
 
 
+@told_only_with(BY_ROUTE, why="each walk above is taken by the others too")
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("lane", [PAIR, SCALED, SHIFT, COMPANIONS_LANE], ids=["pair", "scaled", "shift", "companions"])

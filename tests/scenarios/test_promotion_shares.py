@@ -10,11 +10,15 @@ from rollout_lws.objects.resources import PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.scenarios.gauge import Gauge
-from tests.scenarios.routed import routed_at_rest, share
+from tests.scenarios.routed import (
+    EACH,
+    routed_at_rest,
+    share,
+)
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *EACH]
 
 
 @pytest.fixture

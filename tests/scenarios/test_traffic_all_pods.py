@@ -14,7 +14,15 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.metered import metered
-from tests.scenarios.routed import BY_POOLS, BY_ROUTE, Provider, assert_given_back, hold_record, routed_at_rest
+from tests.scenarios.routed import (
+    BY_POOLS,
+    EACH,
+    assert_given_back,
+    by_each,
+    hold_record,
+    routed_at_rest,
+    told_only_with,
+)
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
@@ -34,13 +42,13 @@ def ends_late(world: World, seconds: int = ENDS) -> None:
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("by", [BY_ROUTE, BY_POOLS], ids=str)
 @pytest.mark.parametrize("way", ["Abort", "Promote"])
 @pytest.mark.parametrize("style", ["canary", pytest.param("blueGreen", marks=pytest.mark.long)])
+@by_each(EACH)
 async def test_a_canary_that_is_removed_gets_no_request_while_its_leaders_end(
-    world: World, style: str, way: str, by: Provider
+    world: World, style: str, way: str
 ) -> None:
-    before = await routed_at_rest(world, STEP, by=by, style=style, replicas=2, all_pods=True)
+    before = await routed_at_rest(world, STEP, style=style, replicas=2, all_pods=True)
     ends_late(world)
     await waiting_for_approval(world)
     if way == "Abort":
@@ -51,10 +59,11 @@ async def test_a_canary_that_is_removed_gets_no_request_while_its_leaders_end(
     assert world.get(PODS, WORKER) is not None
     await world.until_state("Aborted" if way == "Abort" else "Healthy")
     assert world.get(PODS, LEADER) is None
-    assert_given_back(world, before, by)
+    assert_given_back(world, before)
 
 
 @pytest.mark.long
+@by_each(EACH)
 async def test_no_request_is_lost_while_the_leaders_of_an_aborted_version_end() -> None:
     async with metered(STEP, replicas=4, all_pods=True) as m:
         ends_late(m.world)
@@ -64,6 +73,7 @@ async def test_no_request_is_lost_while_the_leaders_of_an_aborted_version_end() 
         assert m.meter.cuts == []
 
 
+@by_each(EACH)
 async def test_in_one_lws_an_aborted_version_gets_no_request_while_its_surge_group_ends(world: World) -> None:
     before = await routed_at_rest(world, STEP, replicas=2, words={"capacity": "Surge"}, all_pods=True)
     ends_late(world)
@@ -81,6 +91,7 @@ STUCK = (
 
 
 @tells({Reason.POD_STUCK_TERMINATING: STUCK}, {EventReason.STALLED: STUCK})
+@by_each(EACH)
 async def test_a_leader_that_never_ends_is_named_with_what_to_do_and_nothing_is_given_back_before(
     world: World,
 ) -> None:
@@ -98,6 +109,7 @@ async def test_a_leader_that_never_ends_is_named_with_what_to_do_and_nothing_is_
     assert hold_record(world) == before
 
 
+@by_each(EACH)
 async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_all_the_same(world: World) -> None:
     before, known = await routed_at_rest(world, STEP, replicas=2, all_pods=True), world.status
     ends_late(world, seconds=100_000)
@@ -113,9 +125,11 @@ async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_
     assert_stalled(world, Reason.POD_STUCK_TERMINATING, STUCK, phase="Healthy")
     assert hold_record(world) != before
     world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
-    await world.until(lambda: hold_record(world) == before, "everything is restored")
+    # A picker may choose a worker until it is gone.
+    await world.until(lambda: hold_record(world) == before, "everything is restored", 100_100)
 
 
+@told_only_with(BY_POOLS, why="about pools alone")
 async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_picker_may_choose(world: World) -> None:
     before = await routed_at_rest(world, STEP, by=BY_POOLS, replicas=2, gracePeriodSeconds=7)
     ends_late(world, seconds=100_000)
@@ -133,6 +147,7 @@ async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_p
     assert 7 <= (world.now - lost).total_seconds() < 8
 
 
+@by_each(EACH)
 async def test_a_controller_that_is_started_anew_knows_the_workers_that_are_left() -> None:
     world = ShellWorld()
     try:

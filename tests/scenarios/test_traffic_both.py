@@ -22,10 +22,16 @@ from tests.scenarios.metered import (
     metered,
     shared,
 )
-from tests.scenarios.routed import BY_INGRESS, BY_ROUTE, ROUTE, hold_record
+from tests.scenarios.routed import (
+    BY_INGRESS,
+    BY_ROUTE,
+    ROUTE,
+    hold_record,
+    told_only_with,
+)
 from tests.scenarios.world import NAME
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, told_only_with(BY_INGRESS, why="about an Ingress and a route together")]
 
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},

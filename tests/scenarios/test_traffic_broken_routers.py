@@ -15,11 +15,18 @@ from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.store import Object
 from tests.scenarios.metered import Metered, metered, shared
-from tests.scenarios.routed import ROUTE, WEIGHTS, called, kind
+from tests.scenarios.routed import (
+    EACH,
+    ROUTE,
+    by_each,
+    called,
+    kind,
+    written,
+)
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_meter_losses import TWO
 
-pytestmark = [pytest.mark.looptime, *WEIGHTS]
+pytestmark = pytest.mark.looptime
 
 #: Begins the trouble; gives what ends it.
 Break = Callable[[Metered], Callable[[], None]]
@@ -51,7 +58,8 @@ def unwritable(m: Metered) -> Callable[[], None]:
 
 
 #: What the status says meanwhile.
-TOLD = {deleted: "llama does not exist: make it anew", unwritable: "llama: etcd is away"}
+def told_of(trouble: Break) -> str:
+    return f"{ROUTE} does not exist: make it anew" if trouble is deleted else f"{written()}: etcd is away"
 
 
 def pods(m: Metered) -> set[str]:
@@ -64,11 +72,12 @@ async def five_minutes(m: Metered, trouble: Break) -> None:
     await m.world.sleep(300)
     assert standing <= pods(m), "a pod went that served"
     messages = [each["message"] for each in m.world.status["conditions"] if each["status"] == "True"]
-    assert any(f"{kind().kind} {TOLD[trouble]}" in each for each in messages), messages
+    assert any(f"{kind().kind} {told_of(trouble)}" in each for each in messages), messages
 
 
 @pytest.mark.parametrize("trouble", [pytest.param(deleted, marks=pytest.mark.long), unwritable])
 @pytest.mark.parametrize("step", [1, pytest.param(2, marks=pytest.mark.long)], ids=["step", "promotion"])
+@by_each(EACH)
 async def test_nothing_that_serves_goes_and_the_release_goes_on_by_itself(step: int, trouble: Break) -> None:
     async with metered(*TWO, replicas=2) as m:
         await m.release(step)
@@ -87,6 +96,7 @@ async def test_nothing_that_serves_goes_and_the_release_goes_on_by_itself(step: 
 
 
 @pytest.mark.long
+@by_each(EACH)
 async def test_an_abort_keeps_the_canary_for_as_long_as_the_route_cannot_be_written() -> None:
     async with metered(*TWO, replicas=2) as m:
         await m.release(2)
@@ -100,6 +110,7 @@ async def test_an_abort_keeps_the_canary_for_as_long_as_the_route_cannot_be_writ
         m.assert_unharmed()
 
 
+@by_each(EACH)
 async def test_an_abort_does_not_wait_for_a_route_that_is_gone_and_the_next_one_is_left_alone() -> None:
     async with metered(*TWO, replicas=2) as m:
         await m.release(2)

@@ -13,7 +13,16 @@ from rollout_lws.rollout.reasons import EventReason
 from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.custom import BY_MESH
 from tests.scenarios.invariants import always_serving, at_most_down, share_only_for_who_serves
-from tests.scenarios.routed import AND_SCRIPTS, BY_ROUTE, INGRESS, Provider, assert_given_back, routed_at_rest
+from tests.scenarios.routed import (
+    AND_SCRIPTS,
+    EACH,
+    INGRESS,
+    ROUTES,
+    Provider,
+    assert_given_back,
+    by_each,
+    routed_at_rest,
+)
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import World
 
@@ -92,8 +101,9 @@ def dealt() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
+@by_each(EACH)
 def test_one_that_is_down_while_the_version_is_taken_back_gives_back_what_it_had_begun_to_borrow(part: int) -> None:
-    kill_after_every_write(at_rest(BY_ROUTE), taken_back_while_nobody_looks, part)
+    kill_after_every_write(at_rest(ROUTES.provider), taken_back_while_nobody_looks, part)
 
 
 @pytest.mark.one_in(3)

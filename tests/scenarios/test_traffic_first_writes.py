@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from rollout_lws.objects.resources import (
+    INFERENCE_POOLS,
     LWS_NAME,
     LWS_WORKER_INDEX,
     SERVICES,
+    Resource,
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.borders import FOREIGN, marks
 from tests.scenarios.routed import (
     AND_SCRIPTS,
     BY_POOLS,
-    BY_ROUTE,
+    EACH,
     FIVE,
     POOL,
+    ROUTES,
     SERVICE,
     Provider,
+    by_each,
     create_provider,
     hold_record,
+    kind,
     make,
+    not_by_pools,
     routed_at_rest,
     routing,
     share,
+    told_only_with,
 )
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
@@ -38,7 +45,7 @@ LEADERS = {"app": "llama", LWS_WORKER_INDEX: "0"}
 OTHER = "prefill"
 
 
-def say(world: World, by: Provider = BY_ROUTE, **more: Any) -> None:
+def say(world: World, by: Provider | None = None, **more: Any) -> None:
     """Have the Rollout share requests from now on."""
     world.patch_rollout({"strategy": {"canary": {"trafficRoutings": routing(by, **more), "steps": list(FIVE)}}})
 
@@ -51,6 +58,14 @@ def left_marked(world: World) -> list[str]:
 
 def mine(name: str = NAME) -> dict[str, Any]:
     return {**LEADERS, LWS_NAME: name}
+
+
+def lead_to_mine(world: World) -> None:
+    """The Service, and pools where there are some, select leaders of the one LWS only."""
+    world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
+    for resource, name in ROUTES.provider.hold_record:
+        if resource == INFERENCE_POOLS:
+            world.patch(resource, name, {"spec": {"selector": {"matchLabels": mine()}}})
 
 
 async def begun_without(world: World, by: Provider) -> None:
@@ -70,24 +85,26 @@ SHARED = (
 
 
 @tells({Reason.SERVICE_PROBLEM: SHARED})
+@by_each(EACH)
 async def test_a_service_of_two_lws_is_not_pinned_when_a_share_is_asked_for_in_mid_release(world: World) -> None:
-    await begun_without(world, BY_ROUTE)
+    await begun_without(world, ROUTES.provider)
     before = hold_record(world)
     say(world)
     await world.until_state("Stalled")
     await world.sleep(60)
     assert_stalled(world, Reason.SERVICE_PROBLEM, SHARED, phase="Progressing")
     assert hold_record(world) == before
-    world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
+    lead_to_mine(world)
     await world.until(lambda: share(world) == 0.1, "the share that the step says")
     world.request("Abort")
     await world.until_state("Aborted", 1200)
     assert left_marked(world) == []
 
 
+@told_only_with(BY_POOLS, why="about pools alone")
 async def test_a_pool_of_two_lws_is_not_pinned_either(world: World) -> None:
     await begun_without(world, BY_POOLS)
-    world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
+    lead_to_mine(world)
     before = hold_record(world, BY_POOLS)
     say(world, BY_POOLS)
     await world.until_state("Stalled")
@@ -96,27 +113,38 @@ async def test_a_pool_of_two_lws_is_not_pinned_either(world: World) -> None:
     assert hold_record(world, BY_POOLS) == before
 
 
+@by_each(EACH)
+@pytest.mark.parametrize("listed", [True, False], ids=["all listed", "not all listed yet"])
 async def test_clients_of_a_backend_that_nobody_named_are_not_sent_to_the_new_version_in_mid_release(
-    world: World,
+    world: World, listed: bool
 ) -> None:
     await at_rest(world, *PROMOTED_STEPS, replicas=5)
-    create_provider(world, BY_ROUTE)
+    create_provider(world, ROUTES.provider)
     make(world, SERVICES, "llama-internal", spec={"selector": LEADERS, "ports": [{"port": 80}]})
     await waiting_for_approval(world)
     before = hold_record(world)
+    unlisted = cast(dict[Resource, str], world.view.refused)
+    if not listed:
+        # Until the first list of routes nothing is known of who leads to the groups.
+        unlisted[kind()] = ""
     say(world)
+    await world.sleep(5)
+    unlisted.clear()
+    world.patch_rollout({"strategy": {"minReadySeconds": 1}})
     await world.until_state("Stalled")
+    await world.sleep(60)
     assert "Service llama-internal would select groups of the new version too" in world.condition("Stalled")["message"]
     assert hold_record(world) == before
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("promoted", [False, True], ids=["in a step", "in the promotion"])
+@by_each(EACH)
 async def test_a_service_that_is_made_anew_for_two_lws_stays_as_it_is(world: World, promoted: bool) -> None:
     await routed_at_rest(world)
     world.checks.clear()
     world.create_workload(name=OTHER, replicas=1)
-    world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
+    lead_to_mine(world)
     await waiting_for_approval(world)
     if promoted:
         world.request("PromoteFull")
@@ -126,12 +154,13 @@ async def test_a_service_that_is_made_anew_for_two_lws_stays_as_it_is(world: Wor
     await world.sleep(120)
     assert world.get(SERVICES, SERVICE)["spec"]["selector"] == LEADERS  # type: ignore[index]
     assert f"selects leaders of LeaderWorkerSet {OTHER}" in world.status["message"]
-    world.patch(SERVICES, SERVICE, {"spec": {"selector": mine()}})
+    lead_to_mine(world)
     world.request("Abort")
     await world.until_state("Aborted", 2400)
     assert left_marked(world) == []
 
 
+@by_each(not_by_pools("its share goes by a pool, and not by that Service"))
 async def test_another_service_of_the_copys_name_stops_the_release(world: World) -> None:
     await routed_at_rest(world)
     await waiting_for_approval(world)
@@ -151,6 +180,7 @@ SHUT_OUT = (
 
 
 @tells(events={EventReason.SHARED_BACKEND: SHUT_OUT})
+@by_each(EACH)
 async def test_another_lws_that_comes_up_behind_a_pinned_service_is_told_of_once(world: World) -> None:
     await routed_at_rest(world)
     await waiting_for_approval(world)
@@ -159,7 +189,10 @@ async def test_another_lws_that_comes_up_behind_a_pinned_service_is_told_of_once
     await world.rest()
     world.approve()
     await world.rest()
-    assert [each.note for each in world.events if each.reason == EventReason.SHARED_BACKEND] == [SHUT_OUT]
+    pinned = [(SERVICES, SERVICE), *(each for each in ROUTES.provider.hold_record if each[0] == INFERENCE_POOLS)]
+    told = [SHUT_OUT.replace(f"Service {SERVICE}", f"{resource.kind} {name}") for resource, name in pinned]
+    notes = [each.note for each in world.events if each.reason == EventReason.SHARED_BACKEND]
+    assert sorted(notes) == sorted(told)
 
 
 # What was written is found again, whatever a status says

@@ -8,34 +8,36 @@ import pytest
 
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, PODS, SERVICES
 from tests.scenarios.routed import (
-    BY_ROUTE,
+    EACH,
+    ROUTES,
     SERVICE,
     assert_given_back,
     create_provider,
     hold_record,
+    renamed,
     routed_at_rest,
     routing,
 )
 from tests.scenarios.stories import at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, *EACH]
 
 UNSHARED: tuple[dict[str, Any], ...] = ({"replicas": 1, "pause": {}}, {"replicas": "100%", "pause": {}})
 SHARED: tuple[dict[str, Any], ...] = ({"replicas": 1, "traffic": "50%", "pause": {}}, UNSHARED[1])
 
 
 def add_traffic(world: World, **more: Any) -> None:
-    plan = {"steps": list(UNSHARED), "trafficRoutings": routing(BY_ROUTE, **more)}
+    plan = {"steps": list(UNSHARED), "trafficRoutings": routing(**more)}
     world.patch_rollout({"strategy": {"canary": plan}})
 
 
 async def test_traffic_that_is_added_in_mid_release_and_refused_holds_up_no_abort(world: World) -> None:
-    create_provider(world, BY_ROUTE)
+    create_provider(world, ROUTES.provider)
     await at_rest(world, *UNSHARED, replicas=2, size=1)
     before = hold_record(world)
     await waiting_for_approval(world)
-    add_traffic(world, gateway={"httpRouteName": "typo"})
+    add_traffic(world, **renamed("typo"))
     await world.until_state("Stalled")
     world.request("Abort")
     await world.until_state("Aborted")
@@ -43,7 +45,7 @@ async def test_traffic_that_is_added_in_mid_release_and_refused_holds_up_no_abor
 
 
 async def test_traffic_that_is_added_during_the_promotion_does_not_hold_up_its_end(world: World) -> None:
-    create_provider(world, BY_ROUTE)
+    create_provider(world, ROUTES.provider)
     await at_rest(world, *UNSHARED, replicas=2, size=1)
     before = hold_record(world)
     await mid_promotion(world)

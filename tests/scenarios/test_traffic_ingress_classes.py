@@ -11,11 +11,21 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.metered import ACCEPTED, LAG, PERIOD, STREAM, Metered, metered, shared
 from tests.scenarios.obstacles import rules_to
-from tests.scenarios.routed import BY_INGRESS, BY_TRAEFIK, INGRESS, SERVICE, Provider, make, routing
+from tests.scenarios.routed import (
+    AN_INGRESS,
+    BY_INGRESS,
+    BY_TRAEFIK,
+    INGRESS,
+    SERVICE,
+    Provider,
+    make,
+    routing,
+    told_only_with,
+)
 from tests.scenarios.told import assert_stalled
 from tests.scenarios.world import NAME
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, told_only_with(*AN_INGRESS, why="about classes of Ingresses")]
 
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},

@@ -9,17 +9,25 @@ import pytest
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import LWS_NAME, SERVICES
 from rollout_lws.objects.workloads import Endpoint, EndpointSlice, TargetReference
-from tests.scenarios.routed import SERVICE, WEIGHTS, assert_given_back, routed_at_rest, share
+from tests.scenarios.routed import (
+    EACH,
+    SERVICE,
+    assert_given_back,
+    by_each,
+    routed_at_rest,
+    share,
+)
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import World
 
-pytestmark = [pytest.mark.looptime, *WEIGHTS]
+pytestmark = pytest.mark.looptime
 
 WAITS = "waiting until Service llama-api sends requests to groups of llama-canary only"
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("listed", [("llama-0", "llama-1"), ("llama-1", "llama-canary-0"), ()], ids=str)
+@by_each(EACH)
 async def test_no_window_opens_before_the_service_is_seen_to_send_nothing_to_stable_groups(
     world: World, listed: tuple[str, ...]
 ) -> None:

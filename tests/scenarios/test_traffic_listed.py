@@ -17,11 +17,19 @@ from rollout_lws.sandbox.store import Event
 from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
 from tests.scenarios.routed import (
     ACCEPTING,
+    BY_GRPC,
+    BY_POOLS,
+    BY_ROUTE,
     GATEWAY,
     ROUTE,
+    SAYS_NOTHING,
     SERVICE,
     assert_given_back,
+    backends,
+    because,
+    by_each,
     called,
+    each_router,
     kind,
     routed_at_rest,
     routes_of,
@@ -29,11 +37,14 @@ from tests.scenarios.routed import (
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import KEYS, World
 
-pytestmark = [pytest.mark.looptime, *ACCEPTING]
+pytestmark = pytest.mark.looptime
+#: Of pools a Gateway says by itself whether it has accepted them.
+ROUTES_ALONE = each_router(
+    BY_ROUTE, BY_GRPC, but=SAYS_NOTHING | because("its pools wait for their Gateway, too", BY_POOLS)
+)
 
 UNROUTED = {"replicas": 1, "pause": {}}
 QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}
-NAMED = f"{SERVICE}-canary"
 #: Seconds until groups of these stories are ready, between that and their share, and for requests that run in the end.
 LOADS, GRACE, DRAIN = 12.0, 3.0, 30.0
 
@@ -46,11 +57,17 @@ def weights(world: World) -> list[int | None]:
         if (event.resource, event.object["metadata"]["name"]) != (kind(), ROUTE) or event.type == "DELETED":
             return
         refs = routes_of(world)[0]
-        if not seen or seen[-1] != refs.get(NAMED):
-            seen.append(refs.get(NAMED))
+        if not seen or seen[-1] != refs.get(backends()[1]):
+            seen.append(refs.get(backends()[1]))
 
     world.server.store.subscribe(look)
     return seen
+
+
+def unshared() -> dict[str, int]:
+    """The route's weights while it names the new version's backend and gives it nothing."""
+    stable, canary = backends()
+    return {stable: 1, canary: 0}
 
 
 def silence(world: World, text: str | None) -> None:
@@ -69,12 +86,13 @@ def unknown(m: Any) -> list[Any]:
     return [each for each in m.meter.failures if "does not know" in each.reason]
 
 
+@by_each(ACCEPTING)
 async def test_a_releases_first_writes_name_the_backend_and_its_share_comes_no_later_for_that() -> None:
     async with metered(QUARTER, replicas=3) as m:
         world, seen = m.world, weights(m.world)
         world.set_image("v2")
         await world.until(lambda: world.state == "Loading" and bool(world.groups(CANARY)))
-        assert routes_of(world) == [{SERVICE: 1, NAMED: 0}]
+        assert routes_of(world) == [unshared()]
         assert "applied" not in world.status["traffic"]
         assert "25%" not in " ".join(event.note for event in world.events)
         await world.until(lambda: world.groups(CANARY) == {0: "v2"}, "a ready group")
@@ -88,15 +106,16 @@ async def test_a_releases_first_writes_name_the_backend_and_its_share_comes_no_l
         m.assert_unharmed()
 
 
+@by_each(ROUTES_ALONE)
 async def test_a_step_without_traffic_is_not_held_up_by_a_gateway_that_says_nothing() -> None:
     async with metered(UNROUTED, QUARTER, replicas=3) as m:
         world = m.world
         silence(world, "true")
         await m.release()
-        assert routes_of(world) == [{SERVICE: 1, NAMED: 0}]
+        assert routes_of(world) == [unshared()]
         world.approve()
         await world.sleep(60)
-        assert (world.state, routes_of(world)) == ("Routing", [{SERVICE: 1, NAMED: 0}])
+        assert (world.state, routes_of(world)) == ("Routing", [unshared()])
         assert "not yet for" in world.condition("Reconciling")["message"]
         world.request("Abort")
         await world.until_state("Aborted", 60)
@@ -105,6 +124,7 @@ async def test_a_step_without_traffic_is_not_held_up_by_a_gateway_that_says_noth
         m.assert_unharmed()
 
 
+@by_each(ACCEPTING)
 async def test_a_release_that_never_shares_requests_writes_no_route(world: World) -> None:
     await routed_at_rest(world, UNROUTED, replicas=2, words={"capacity": "InPlace"})
     seen = weights(world)
@@ -114,6 +134,7 @@ async def test_a_release_that_never_shares_requests_writes_no_route(world: World
     assert seen == []
 
 
+@by_each(ACCEPTING)
 async def test_a_promotion_that_shares_what_no_step_does_finds_the_backend_named() -> None:
     async with metered(UNROUTED, replicas=3) as m:
         seen = weights(m.world)
@@ -127,6 +148,7 @@ async def test_a_promotion_that_shares_what_no_step_does_finds_the_backend_named
         m.assert_unharmed()
 
 
+@by_each(ACCEPTING)
 async def test_an_abort_drains_a_share_that_was_not_accepted_and_never_put_on_record() -> None:
     async with metered(QUARTER, replicas=3) as m:
         world, seen = m.world, weights(m.world)
@@ -149,6 +171,7 @@ async def test_an_abort_drains_a_share_that_was_not_accepted_and_never_put_on_re
 
 
 @pytest.mark.parametrize("restarts", [False, True])
+@by_each(ACCEPTING)
 async def test_a_route_made_anew_in_a_release_names_the_backend_first_again(restarts: bool) -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world
@@ -166,6 +189,7 @@ async def test_a_route_made_anew_in_a_release_names_the_backend_first_again(rest
         assert unknown(m) == []
 
 
+@by_each(ACCEPTING)
 async def test_a_route_made_anew_while_the_canary_serves_for_stable_names_its_backend_first() -> None:
     async with metered(QUARTER, {"replicas": "100%", "traffic": "50%"}, replicas=2) as m:
         world = m.world
@@ -177,6 +201,7 @@ async def test_a_route_made_anew_while_the_canary_serves_for_stable_names_its_ba
         assert unknown(m) == []
 
 
+@by_each(ACCEPTING)
 async def test_a_route_made_anew_gives_a_share_at_once_where_stable_cannot_carry_all_requests() -> None:
     async with metered({"replicas": 3, "traffic": "50%", "pause": {}}, replicas=4) as m:
         world = m.world
@@ -191,6 +216,7 @@ async def test_a_route_made_anew_gives_a_share_at_once_where_stable_cannot_carry
         assert seen[-1] != 0
 
 
+@by_each(ACCEPTING)
 async def test_a_tool_that_takes_the_backend_out_at_once_is_answered_when_it_is_needed_and_not_raced(
     world: World,
 ) -> None:
@@ -199,7 +225,7 @@ async def test_a_tool_that_takes_the_backend_out_at_once_is_answered_when_it_is_
 
     def answer(event: Event) -> None:
         """Its own rules, and what else is there stays: as kubectl apply does."""
-        if event.resource == kind() and NAMED in str(event.object["spec"]):
+        if event.resource == kind() and backends()[1] in str(event.object["spec"]):
             written.append(event)
             world.patch(kind(), ROUTE, {"spec": theirs})
 
@@ -218,6 +244,7 @@ async def test_a_tool_that_takes_the_backend_out_at_once_is_answered_when_it_is_
     assert_given_back(world, before)
 
 
+@by_each(ACCEPTING)
 async def test_a_pause_before_the_first_share_gives_none() -> None:
     async with metered(QUARTER, replicas=3, min_ready=0) as m:
         world = m.world
@@ -226,7 +253,7 @@ async def test_a_pause_before_the_first_share_gives_none() -> None:
         await world.until_state("Routing")
         world.patch_rollout({"strategy": {"paused": True}})
         await world.sleep(60)
-        assert (world.state, routes_of(world)) == ("Paused", [{SERVICE: 1, NAMED: 0}])
+        assert (world.state, routes_of(world)) == ("Paused", [unshared()])
         world.patch_rollout({"strategy": {"paused": False}})
         await m.step(1)
         assert await m.shares() == shared(0.25)
@@ -234,6 +261,7 @@ async def test_a_pause_before_the_first_share_gives_none() -> None:
         m.assert_unharmed()
 
 
+@by_each(ROUTES_ALONE)
 async def test_a_route_that_refuses_the_backend_gives_it_nothing() -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world
@@ -242,7 +270,7 @@ async def test_a_route_that_refuses_the_backend_gives_it_nothing() -> None:
         m.refuse_routes("too many routes")
         await world.until_state("Routing")
         await world.sleep(60)
-        assert (world.state, routes_of(world)) == ("Routing", [{SERVICE: 1, NAMED: 0}])
+        assert (world.state, routes_of(world)) == ("Routing", [unshared()])
         assert "too many routes" in world.condition("Reconciling")["message"]
         m.refuse_routes(None)
         await m.step(1)
@@ -251,6 +279,7 @@ async def test_a_route_that_refuses_the_backend_gives_it_nothing() -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("gone", ["route", "service"])
+@by_each(ACCEPTING)
 async def test_what_is_deleted_while_groups_load_is_there_again_before_the_share(gone: str) -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world
@@ -259,7 +288,7 @@ async def test_what_is_deleted_while_groups_load_is_there_again_before_the_share
         if gone == "route":
             renew(world, dict(m.before))
         else:
-            world.delete(SERVICES, NAMED)
+            world.delete(SERVICES, f"{SERVICE}-canary")
         seen = weights(world)
         await m.step(1)
         assert seen[-2:] == [0, 25]
@@ -270,6 +299,7 @@ async def test_what_is_deleted_while_groups_load_is_there_again_before_the_share
 
 
 @pytest.mark.parametrize("loading", [True, False])
+@by_each(ACCEPTING)
 async def test_a_route_whose_annotation_alone_is_removed_is_restored_in_the_end_all_the_same(loading: bool) -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world
@@ -285,6 +315,7 @@ async def test_a_route_whose_annotation_alone_is_removed_is_restored_in_the_end_
         m.assert_unharmed()
 
 
+@by_each(ACCEPTING)
 async def test_a_step_without_traffic_takes_a_backend_out_whose_annotation_was_removed(world: World) -> None:
     before = await routed_at_rest(world, UNROUTED, QUARTER, replicas=3)
     seen = weights(world)
@@ -301,6 +332,7 @@ async def test_a_step_without_traffic_takes_a_backend_out_whose_annotation_was_r
 
 
 @pytest.mark.parametrize("seconds", [-30, 86400], ids=["long ago", "tomorrow"])
+@by_each(ACCEPTING)
 async def test_a_forged_moment_on_the_route_holds_no_share_up(seconds: int) -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world

@@ -12,7 +12,14 @@ from rollout_lws.objects.resources import LWS_WORKER_INDEX, PODS
 from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import AND_SCRIPTS, BY_ROUTE, Provider, share
+from tests.scenarios.routed import (
+    AND_SCRIPTS,
+    EACH,
+    Provider,
+    behind,
+    by_each,
+    share,
+)
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, World
 
@@ -79,6 +86,7 @@ async def test_a_canary_whose_leader_is_lost_gives_its_share_to_ready_leaders_of
         await m.finish()
 
 
+@by_each(EACH)
 async def test_ready_leaders_of_the_canary_get_all_requests_when_stable_has_none() -> None:
     async with metered(QUARTER, replicas=3) as m:
         world = m.world
@@ -86,7 +94,7 @@ async def test_ready_leaders_of_the_canary_get_all_requests_when_stable_has_none
         lost = [*(leader_of(NAME, group) for group in range(3)), *workers(world, CANARY, 1)]
         await nothing_whole(m, lost)
         assert world.status["traffic"]["answeredBy"] == "New"
-        assert f"{HIT}, and only ready leaders behind Service llama-api-canary answer requests" in told(world)
+        assert f"{HIT}, and only ready leaders behind {behind()[1]} answer requests" in told(world)
         assert m.meter.now("users") == NEW_ONLY
         cut_off(world, lost, None)
         await world.until(lambda: share(world) == pytest.approx(0.25), "stable gets its share back", 600)
@@ -96,6 +104,7 @@ async def test_ready_leaders_of_the_canary_get_all_requests_when_stable_has_none
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("first", "then", "between", "after"), [(NAME, CANARY, 1, 0.25), (CANARY, NAME, 0, 0)])
+@by_each(EACH)
 async def test_the_canary_gets_no_more_while_leaders_of_both_versions_are_ready(
     first: str, then: str, between: float, after: float
 ) -> None:
@@ -118,8 +127,9 @@ async def test_the_canary_gets_no_more_while_leaders_of_both_versions_are_ready(
         await m.finish()
 
 
+@by_each(EACH)
 async def test_a_version_that_never_had_a_share_gets_none_by_its_leaders() -> None:
-    async with metered({"replicas": 1, "pause": {}}, QUARTER, replicas=3, by=BY_ROUTE) as m:
+    async with metered({"replicas": 1, "pause": {}}, QUARTER, replicas=3) as m:
         world = m.world
         await m.release()
         lost = [*(leader_of(NAME, group) for group in range(3)), *workers(world, CANARY, 1)]
@@ -132,6 +142,7 @@ async def test_a_version_that_never_had_a_share_gets_none_by_its_leaders() -> No
 
 
 @pytest.mark.parametrize(("first", "between", "after"), [(NAME, 1, 0.25), (CANARY, 0, 0)])
+@by_each(EACH)
 async def test_that_no_version_has_a_ready_leader_is_told_and_the_canary_gets_no_more(
     first: str, between: float, after: float
 ) -> None:
@@ -144,7 +155,7 @@ async def test_that_no_version_has_a_ready_leader_is_told_and_the_canary_gets_no
         await world.until(lambda: share(world) == pytest.approx(between), "the other version gets everything", 60)
         await nothing_whole(m, lost)
         assert world.status["traffic"]["answeredBy"] == "Neither"
-        assert f"{HIT}, and neither Service llama-api nor Service llama-api-canary has a ready endpoint" in told(world)
+        assert f"{HIT}, and neither {behind()[0]} nor {behind()[1]} has a ready endpoint" in told(world)
         assert share(world) == pytest.approx(after)
         cut_off(world, lost, None)
         await world.until_state("AwaitingApproval")

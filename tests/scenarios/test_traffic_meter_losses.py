@@ -8,16 +8,24 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Write
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import ACCEPTING, ROUTE, kind, share
+from tests.scenarios.routed import (
+    ACCEPTING,
+    EACH,
+    ROUTE,
+    by_each,
+    kind,
+    share,
+)
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME
 
-pytestmark = [pytest.mark.looptime, *ACCEPTING]
+pytestmark = pytest.mark.looptime
 
 TWO = {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {}}
 REFUSAL = "too many routes"
 
 
+@by_each(EACH)
 async def test_a_rollout_deleted_after_its_route_goes_and_leaves_stable_serving() -> None:
     async with metered(*TWO, replicas=4) as m:
         world = m.world
@@ -42,6 +50,7 @@ def unwritable(m: Metered) -> None:
 
 
 @pytest.mark.parametrize("broken", [pytest.param(True, marks=pytest.mark.long), False], ids=["unwritable", "refusing"])
+@by_each(ACCEPTING)
 async def test_only_an_abort_that_is_forced_takes_the_canary_away_under_a_router_that_does_not_act(
     broken: bool,
 ) -> None:
@@ -73,6 +82,7 @@ def lose_stable(m: Metered) -> float:
     return m.world.server.clock()
 
 
+@by_each(EACH)
 async def test_a_stable_side_that_was_lost_gets_its_share_back_when_it_has_served_for_a_while() -> None:
     async with metered(*TWO, replicas=2, min_ready=0) as m:
         await m.release()
@@ -89,6 +99,7 @@ async def test_a_stable_side_that_was_lost_gets_its_share_back_when_it_has_serve
         await m.abort()
 
 
+@by_each(EACH)
 async def test_a_jump_back_waits_for_a_stable_side_that_was_lost_and_who_uses_its_service_is_answered() -> None:
     async with metered(*TWO, replicas=2, min_ready=0) as m:
         await m.release(2)
@@ -101,6 +112,7 @@ async def test_a_jump_back_waits_for_a_stable_side_that_was_lost_and_who_uses_it
         await m.abort()
 
 
+@by_each(EACH)
 async def test_without_its_lws_who_uses_the_service_is_answered_by_the_canary() -> None:
     async with metered(*TWO, replicas=2) as m:
         world = m.world

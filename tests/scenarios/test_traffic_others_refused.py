@@ -5,11 +5,29 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    PODS,
+)
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.workload.hold import HOLD
-from tests.scenarios.routed import ROUTE, hold_record, routed_at_rest, share
+from tests.scenarios.routed import (
+    BY_GRPC,
+    BY_POOLS,
+    BY_ROUTE,
+    BY_SCRIPT,
+    MESHES,
+    NO_WEIGHTS,
+    WEIGHTS,
+    by_each,
+    called,
+    each_router,
+    hold_record,
+    kind,
+    routed_at_rest,
+    share,
+)
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.test_traffic_others import again, rolls_without_its_rollout, vanish
 from tests.scenarios.world import NAME, ROLLOUTS, World
@@ -20,7 +38,7 @@ STEP, CANARY = {"replicas": 1, "traffic": "20%", "pause": {}}, f"{NAME}-canary"
 
 
 def frozen(write: Write) -> ApiError | None:
-    if isinstance(write, Patch) and write.resource == HTTP_ROUTES:
+    if isinstance(write, Patch) and write.resource == kind():
         return ApiError(403, "Forbidden", "admission webhook denied the request: the route is frozen")
     return None
 
@@ -31,6 +49,7 @@ def partition(world: World, name: str) -> int:
     return int(lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
 
 
+@by_each(each_router(BY_POOLS, BY_ROUTE, BY_GRPC, *MESHES, BY_SCRIPT, but=NO_WEIGHTS))
 async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_held_and_released(world: World) -> None:
     before = await routed_at_rest(world, STEP, replicas=2)
     await waiting_for_approval(world)
@@ -46,7 +65,7 @@ async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_
     await world.until(lambda: world.status_of("other").get("phase") == "Healthy", "the other LWS is adopted")
     assert partition(world, "other") == HOLD
     await world.rest()
-    told = f"of a deleted Rollout: HTTPRoute {ROUTE} still carries what it had written"
+    told = f"of a deleted Rollout: {called()} still carries what it had written"
     assert world.status_of("other")["message"].startswith(told)
     template = {"spec": {"containers": world.containers.of("v2")}}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}}, "other")
@@ -63,6 +82,7 @@ async def test_a_route_that_may_not_be_given_back_keeps_no_other_lws_from_being_
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("stays", [True, False], ids=["stays", "deleted"])
+@by_each(WEIGHTS)
 async def test_an_lws_that_is_made_anew_in_mid_release_is_held_while_its_route_may_not_be_written(
     world: World, stays: bool
 ) -> None:
@@ -90,6 +110,7 @@ async def test_an_lws_that_is_made_anew_in_mid_release_is_held_while_its_route_m
     assert (partition(world, NAME), world.groups()) == (0, dict.fromkeys(range(2), "v3"))
 
 
+@by_each(WEIGHTS)
 async def test_requests_of_the_own_groups_are_given_back_before_a_release_begins(world: World) -> None:
     """Its LWS is held all the same, though the route that may not be written is the one that it shares requests by."""
     await routed_at_rest(world, STEP, replicas=2, words={"capacity": "InPlace"})

@@ -13,15 +13,20 @@ from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.metered import metered
 from tests.scenarios.routed import (
+    AND_SCRIPTS,
     BY_POOLS,
     BY_ROUTE,
     CANARY_POOL,
+    EACH,
     POOL,
     SERVICE,
     Provider,
     assert_given_back,
+    by_each,
+    hold_record,
     routed_at_rest,
     share,
+    told_only_with,
 )
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
@@ -47,10 +52,11 @@ def unpin(world: World, resource: Resource, name: str) -> None:
     ("by", "resource", "name", "to"),
     [
         (BY_ROUTE, SERVICES, SERVICE, NAME),
+        *(pytest.param(each, SERVICES, SERVICE, NAME, marks=pytest.mark.long) for each in AND_SCRIPTS[1:]),
         (BY_POOLS, INFERENCE_POOLS, POOL, NAME),
         (BY_POOLS, INFERENCE_POOLS, CANARY_POOL, CANARY),
     ],
-    ids=["Service", "stable pool", "canary pool"],
+    ids=str,
 )
 async def test_a_paused_release_keeps_its_pins(
     world: World, by: Provider, resource: Resource, name: str, to: str
@@ -76,16 +82,18 @@ async def test_a_paused_release_keeps_its_pins(
     assert_given_back(world, before, by)
 
 
+@by_each(EACH)
 async def test_a_release_that_is_paused_before_it_begins_pins_nothing(world: World) -> None:
-    before = await routed_at_rest(world, by=BY_POOLS)
+    before = await routed_at_rest(world)
     world.patch_rollout({"strategy": {"paused": True}})
     world.set_image("v2")
     await world.until_state("Paused")
     await world.rest()
-    assert_given_back(world, before, BY_POOLS)
+    assert_given_back(world, before)
 
 
 @pytest.mark.parametrize("groups", [pytest.param(2, marks=pytest.mark.long), 4])
+@told_only_with(BY_POOLS, why="about pools alone")
 async def test_a_canary_pool_stays_pinned_while_stable_groups_are_renewed(groups: int) -> None:
     async with metered({"replicas": groups, "traffic": "50%", "pause": {}}, replicas=4, by=BY_POOLS) as m:
         world = m.world
@@ -114,16 +122,18 @@ async def begun_without_permission(world: World) -> dict[str, Any]:
     return before
 
 
+@by_each(EACH)
 async def test_a_release_that_is_paused_before_it_could_pin_anything_pins_nothing(world: World) -> None:
-    await begun_without_permission(world)
+    before = await begun_without_permission(world)
     world.patch_rollout({"strategy": {"paused": True}})
     await world.until_state("Paused")
     world.refuse = lambda _: None
     await world.sleep(900)
-    assert (pin(world, SERVICES, SERVICE), world.names()["services"]) == (None, sorted([NAME, SERVICE]))
+    assert hold_record(world) == before and f"{SERVICE}-canary" not in world.names()["services"]
     assert EventReason.ROUTE_RESET not in [event.reason for event in world.events]
 
 
+@by_each(EACH)
 async def test_what_was_never_pinned_may_be_named_otherwise(world: World) -> None:
     before = await begun_without_permission(world)
     steps = [{"replicas": 1, "pause": {}}, {"replicas": "100%"}]
@@ -160,6 +170,7 @@ def note_no_names(world: World) -> None:
 
 
 @pytest.mark.parametrize("loading", [False, True])
+@by_each(EACH)
 async def test_a_later_step_that_cannot_be_carried_any_more_leaves_no_version_unpinned(
     world: World, loading: bool
 ) -> None:
@@ -200,6 +211,7 @@ async def assert_withdrawn_before_the_canary_goes(world: World) -> None:
     await world.rest()
 
 
+@by_each(EACH)
 async def test_a_pin_that_an_earlier_version_noted_without_names_has_those_of_the_spec(world: World) -> None:
     before = await routed_at_rest(world, *HALF, replicas=4)
     await waiting_for_approval(world)
@@ -213,6 +225,7 @@ async def test_a_pin_that_an_earlier_version_noted_without_names_has_those_of_th
 
 
 @pytest.mark.parametrize("lose", [replace, note_no_names])
+@by_each(EACH)
 async def test_a_share_that_nothing_names_any_more_is_withdrawn_by_what_the_route_notes(
     world: World, lose: Any
 ) -> None:

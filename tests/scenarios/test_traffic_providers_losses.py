@@ -8,12 +8,25 @@ import pytest
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import AND_SCRIPTS, CANARY_POOL, POOL, Provider, assert_given_back, make
+from tests.scenarios.routed import (
+    AND_SCRIPTS,
+    BY_POOLS,
+    CANARY_POOL,
+    POOL,
+    SAYS_NOTHING,
+    Provider,
+    assert_given_back,
+    make,
+    told_only_with,
+    told_with,
+)
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_others import again, vanish
 from tests.scenarios.world import NAME
 
-pytestmark = [pytest.mark.looptime, pytest.mark.parametrize("by", AND_SCRIPTS, ids=str)]
+pytestmark = pytest.mark.looptime
+
+BY_EACH = pytest.mark.parametrize("by", AND_SCRIPTS, ids=str)
 
 REFUSAL = "too many routes"
 QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}
@@ -32,6 +45,7 @@ def assert_failed_no_longer_than_the_lag(m: Metered, share: float, *losses: floa
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("paused", [False, True])
+@BY_EACH
 async def test_a_group_lost_twice_in_an_approval_loses_its_share_within_the_lag_and_gets_it_back(
     by: Provider, paused: bool
 ) -> None:
@@ -59,6 +73,7 @@ async def test_a_group_lost_twice_in_an_approval_loses_its_share_within_the_lag_
 
 
 @pytest.mark.long
+@BY_EACH
 async def test_a_canary_takes_all_requests_when_every_stable_group_is_lost_and_gives_them_back(by: Provider) -> None:
     async with metered(*TWO, replicas=4, by=by) as m:
         world = m.world
@@ -80,6 +95,7 @@ async def test_a_canary_takes_all_requests_when_every_stable_group_is_lost_and_g
 
 
 @pytest.mark.long
+@BY_EACH
 async def test_an_lws_made_anew_in_mid_release_finds_everything_given_back(by: Provider) -> None:
     async with metered(*TWO, replicas=4, by=by) as m:
         world = m.world
@@ -97,6 +113,7 @@ async def test_an_lws_made_anew_in_mid_release_finds_everything_given_back(by: P
 
 
 @pytest.mark.long
+@BY_EACH
 async def test_an_lws_scaled_to_zero_leaves_all_requests_with_the_canary(by: Provider) -> None:
     async with metered(*TWO, replicas=2, by=by) as m:
         world = m.world
@@ -119,6 +136,7 @@ async def test_an_lws_scaled_to_zero_leaves_all_requests_with_the_canary(by: Pro
 
 
 @pytest.mark.long
+@BY_EACH
 async def test_a_full_canary_that_loses_a_group_in_a_promotion_gives_requests_back_until_it_is_full_again(
     by: Provider,
 ) -> None:
@@ -138,10 +156,10 @@ async def test_a_full_canary_that_loses_a_group_in_a_promotion_gives_requests_ba
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("groups", [2, 4])
 @pytest.mark.parametrize("order", ["Approve", "PromoteFull", "Abort"])
+@told_with(but=SAYS_NOTHING)
+@pytest.mark.parametrize("by", [each for each in AND_SCRIPTS if each.tells], ids=str)
 async def test_routers_that_accept_nothing_renew_and_remove_no_group(by: Provider, order: str, groups: int) -> None:
     """The next step, a promotion or the way back waits, and says for what."""
-    if not by.tells:
-        pytest.skip("nothing says whether it has taken up a change")
     steps = {"replicas": groups, "traffic": "20%", "pause": {}}, {"replicas": groups, "traffic": "50%", "pause": {}}
     async with metered(*steps, replicas=4, by=by) as m:
         world = m.world
@@ -168,6 +186,7 @@ async def test_routers_that_accept_nothing_renew_and_remove_no_group(by: Provide
 
 
 @pytest.mark.long
+@BY_EACH
 async def test_what_a_rollout_that_is_gone_had_given_is_taken_back_by_the_next_one(by: Provider) -> None:
     async with metered(*TWO, replicas=4, by=by) as m:
         world = m.world
@@ -188,9 +207,9 @@ async def test_what_a_rollout_that_is_gone_had_given_is_taken_back_by_the_next_o
 
 @pytest.mark.long
 @pytest.mark.parametrize("pool", [POOL, CANARY_POOL])
+@told_only_with(BY_POOLS, why="about pools alone")
+@pytest.mark.parametrize("by", [BY_POOLS], ids=str)
 async def test_requests_go_by_the_other_pool_while_one_is_gone(by: Provider, pool: str) -> None:
-    if (INFERENCE_POOLS, pool) not in by.hold_record:
-        pytest.skip("it leads to no pools")
     async with metered(*TWO, replicas=4, by=by) as m:
         world = m.world
         await m.release(2)

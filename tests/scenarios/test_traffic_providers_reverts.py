@@ -9,20 +9,36 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, LWS_NAME, SERVICES, Resource
+from rollout_lws.objects.resources import (
+    DESTINATION_RULES,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LWS_NAME,
+    SERVICES,
+    Resource,
+)
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.traffic.registry import spec_of
 from tests.scenarios.metered import LAG, metered, shared
 from tests.scenarios.routed import (
+    BY_GRPC,
     BY_INGRESS,
     BY_POOLS,
     BY_ROUTE,
+    BY_SCRIPT,
+    BY_SUBSET,
+    BY_TRAEFIK,
+    BY_VIRTUAL_SERVICE,
     CANARY_POOL,
     INGRESS,
+    OF_INGRESS,
     POOL,
     ROUTE,
     SERVICE,
     Provider,
     assert_given_back,
+    by_each,
     routed_at_rest,
 )
 from tests.scenarios.stories import waiting_for_approval
@@ -40,6 +56,8 @@ TWO: tuple[dict[str, Any], ...] = (
 )
 MERGE = "application/merge-patch+json"
 Said = tuple[Any, dict[str, str]]
+#: What somebody does to what a release has written, who knows what was there before it.
+Revert = Callable[[World, dict[str, Any]], None]
 
 
 def said(world: World, resource: Resource, name: str) -> Said | None:
@@ -58,8 +76,13 @@ def rewrite(world: World, resource: Resource, name: str, change: Callable[[dict[
     world.server.replace(resource, {**live, **change(live)}, field_manager="argocd-controller")
 
 
-def users_route(world: World, before: dict[str, Any]) -> None:
-    rewrite(world, HTTP_ROUTES, ROUTE, lambda _: {"spec": before[f"HTTPRoute {ROUTE}"][0]})
+def users_own(resource: Resource) -> Revert:
+    """The user's route of this kind, as it was before the release."""
+
+    def revert(world: World, before: dict[str, Any]) -> None:
+        rewrite(world, resource, ROUTE, lambda _: {"spec": before[f"{resource.kind} {ROUTE}"][0]})
+
+    return revert
 
 
 def pinned_elsewhere(before: dict[str, Any]) -> dict[str, Any]:
@@ -94,12 +117,27 @@ def no_canary_ingress(world: World, _: dict[str, Any]) -> None:
     world.delete(INGRESSES, CANARY_INGRESS)
 
 
+def another_host(world: World, _: dict[str, Any]) -> None:
+    rewrite(world, DESTINATION_RULES, COPIED_RULE, lambda live: {"spec": {**live["spec"], "host": "other"}})
+
+
+def users_route_of(by: Provider) -> Any:
+    """A row for the user's route of another kind than HTTPRoute."""
+    resource = by.hold_record[0][0]
+    spec = spec_of(resource.kind)
+    assert spec is not None
+    advised = f"{resource.kind} {ROUTE}", spec.advice
+    return pytest.param(by, resource, ROUTE, users_own(resource), "argocd-controller", advised, id=f"route-by-{by}")
+
+
 ROUTE_ADVICE = f"HTTPRoute {ROUTE}", "let it ignore the rules of the route"
 INGRESS_ADVICE = f"Ingress {CANARY_INGRESS}", "let it leave that Ingress alone, which the release has made"
+COPIED_RULE = f"{ROUTE}-canary"
+RULE_ADVICE = f"DestinationRule {COPIED_RULE}", "let it leave that DestinationRule alone, which the release has made"
 POOL_ADVICE = "let it ignore the selector of the InferencePool"
 #: By whom, what is written over and how, who is named, and what he is told.
 REVERTS: tuple[Any, ...] = (
-    pytest.param(BY_ROUTE, HTTP_ROUTES, ROUTE, users_route, "argocd-controller", ROUTE_ADVICE, id="route"),
+    pytest.param(BY_ROUTE, HTTP_ROUTES, ROUTE, users_own(HTTP_ROUTES), "argocd-controller", ROUTE_ADVICE, id="route"),
     pytest.param(
         BY_ROUTE,
         SERVICES,
@@ -109,7 +147,7 @@ REVERTS: tuple[Any, ...] = (
         (f"Service {SERVICE}", "let it ignore the selector of the Service"),
         id="service",
     ),
-    pytest.param(BY_POOLS, HTTP_ROUTES, ROUTE, users_route, "argocd-controller", ROUTE_ADVICE, id="weights"),
+    pytest.param(BY_POOLS, HTTP_ROUTES, ROUTE, users_own(HTTP_ROUTES), "argocd-controller", ROUTE_ADVICE, id="weights"),
     pytest.param(
         BY_POOLS,
         INFERENCE_POOLS,
@@ -135,6 +173,13 @@ REVERTS: tuple[Any, ...] = (
     pytest.param(
         BY_INGRESS, INGRESSES, CANARY_INGRESS, no_canary_ingress, "another client", INGRESS_ADVICE, id="ingress-deleted"
     ),
+    pytest.param(
+        BY_TRAEFIK, INGRESSES, CANARY_INGRESS, another_weight, "argocd-controller", INGRESS_ADVICE, id="traefik-weight"
+    ),
+    *map(users_route_of, (BY_GRPC, BY_VIRTUAL_SERVICE, BY_SCRIPT)),
+    pytest.param(
+        BY_SUBSET, DESTINATION_RULES, COPIED_RULE, another_host, "argocd-controller", RULE_ADVICE, id="copied-rule"
+    ),
 )
 
 
@@ -145,7 +190,7 @@ async def test_who_writes_over_a_release_is_answered_once_and_then_named(
     by: Provider,
     resource: Resource,
     name: str,
-    revert: Callable[[World, dict[str, Any]], None],
+    revert: Revert,
     who: str,
     advice: tuple[str, str],
 ) -> None:
@@ -184,7 +229,7 @@ async def test_an_abort_waits_for_nobody_who_writes_over_it(
     by: Provider,
     resource: Resource,
     name: str,
-    revert: Callable[[World, dict[str, Any]], None],
+    revert: Revert,
     who: str,
     advice: tuple[str, str],
 ) -> None:
@@ -222,8 +267,9 @@ def assert_no_quarrel(world: World) -> None:
     assert world.state == "AwaitingApproval"
 
 
+@by_each(OF_INGRESS)
 async def test_what_a_user_edits_in_his_ingress_is_followed_without_a_quarrel() -> None:
-    async with metered(*TWO, replicas=4, by=BY_INGRESS) as m:
+    async with metered(*TWO, replicas=4) as m:
         world = m.world
         await m.release()
         tls = [{"hosts": ["llama.example.com"], "secretName": "llama-tls"}]
@@ -247,8 +293,9 @@ async def test_what_a_user_edits_in_his_ingress_is_followed_without_a_quarrel() 
         m.assert_unharmed()
 
 
+@by_each(OF_INGRESS)
 async def test_a_label_that_somebody_adds_to_the_canary_ingress_is_left_alone(world: World) -> None:
-    before = await routed_at_rest(world, by=BY_INGRESS)
+    before = await routed_at_rest(world)
     await waiting_for_approval(world)
     world.patch(
         INGRESSES, CANARY_INGRESS, {"metadata": {"labels": {"team": "a"}, "annotations": {"example.com/seen": "yes"}}}
@@ -268,11 +315,12 @@ async def test_a_label_that_somebody_adds_to_the_canary_ingress_is_left_alone(wo
     world.request("Abort")
     await world.until_state("Aborted")
     await world.rest()
-    assert_given_back(world, before, BY_INGRESS)
+    assert_given_back(world, before)
 
 
+@by_each(OF_INGRESS)
 async def test_a_path_that_leads_elsewhere_meanwhile_loses_no_request_to_the_new_version() -> None:
-    async with metered(*TWO, replicas=4, by=BY_INGRESS) as m:
+    async with metered(*TWO, replicas=4) as m:
         world = m.world
         await m.release()
         users = world.get(INGRESSES, INGRESS)
@@ -300,8 +348,9 @@ TAKEN = (
 
 @pytest.mark.parametrize("goes", [True, False], ids=["until it goes", "and an abort waits for nobody"])
 @tells({Reason.ROUTE_PROBLEM: TAKEN})
+@by_each(OF_INGRESS)
 async def test_a_name_that_somebody_else_takes_in_mid_release_is_told(world: World, goes: bool) -> None:
-    before = await routed_at_rest(world, by=BY_INGRESS)
+    before = await routed_at_rest(world)
     await waiting_for_approval(world)
     live = canary_ingress(world)
     world.stop_controller()
@@ -319,11 +368,12 @@ async def test_a_name_that_somebody_else_takes_in_mid_release_is_told(world: Wor
     await world.rest()
     if not goes:
         world.delete(INGRESSES, CANARY_INGRESS)
-    assert_given_back(world, before, BY_INGRESS)
+    assert_given_back(world, before)
 
 
+@by_each(OF_INGRESS)
 async def test_an_ingress_that_vanishes_is_waited_for() -> None:
-    async with metered(*TWO, replicas=4, by=BY_INGRESS) as m:
+    async with metered(*TWO, replicas=4) as m:
         world = m.world
         await m.release()
         live = world.get(INGRESSES, INGRESS)
@@ -339,8 +389,9 @@ async def test_an_ingress_that_vanishes_is_waited_for() -> None:
         await m.finish()
 
 
+@by_each(OF_INGRESS)
 async def test_who_changed_the_share_is_named_and_not_who_added_a_label_since(world: World) -> None:
-    await routed_at_rest(world, by=BY_INGRESS)
+    await routed_at_rest(world)
     await waiting_for_approval(world)
     world.stop_controller()
     another_weight(world, {})

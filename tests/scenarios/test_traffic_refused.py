@@ -7,15 +7,43 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LWS_WORKER_INDEX, SERVICES
+from rollout_lws.objects.resources import (
+    LWS_WORKER_INDEX,
+    SERVICES,
+)
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.api_resources import GATEWAYS
-from tests.scenarios.routed import FIVE, ROUTE, SERVICE, create_route, hold_record, routed_at_rest, routing
+from tests.scenarios.routed import (
+    AN_INGRESS,
+    BY_GRPC,
+    BY_POOLS,
+    BY_ROUTE,
+    BY_SCRIPT,
+    EACH,
+    FIVE,
+    MESHES,
+    PROVIDERS,
+    ROUTE,
+    ROUTES,
+    SERVICE,
+    because,
+    by_each,
+    create_provider,
+    each_router,
+    hold_record,
+    kind,
+    of_router,
+    routed_at_rest,
+    routing,
+    with_rules,
+)
 from tests.scenarios.stories import STEPS, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
-from tests.scenarios.world import NAME, NAMESPACE, World
+from tests.scenarios.world import NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
+#: Nothing is there yet, and so no scripts.
+WITHOUT_SCRIPTS = each_router(*PROVIDERS, but=because("a controller without scripts refuses the Rollout", BY_SCRIPT))
 
 
 def without_service(world: World) -> None:
@@ -23,17 +51,19 @@ def without_service(world: World) -> None:
 
 
 def without_route(world: World) -> None:
-    world.delete(HTTP_ROUTES, ROUTE)
+    world.delete(kind(), ROUTE)
 
 
 def route_to_another(world: World) -> None:
+    live = world.get(kind(), ROUTE)
+    assert live is not None
     rules = [{"backendRefs": [{"name": "other", "port": 80}]}]
-    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": rules}})
+    world.patch(kind(), ROUTE, {"spec": with_rules(live, rules)["spec"]})
 
 
 def route_without_gateway(world: World) -> None:
     world.delete(GATEWAYS, "inference")
-    world.patch(HTTP_ROUTES, ROUTE, {"status": {"parents": []}}, "status")
+    world.patch(kind(), ROUTE, {"status": {"parents": []}}, "status")
 
 
 def taken_name(world: World) -> None:
@@ -80,6 +110,9 @@ OBSTACLES: tuple[tuple[Callable[[World], None], Reason, str], ...] = (
         Reason.ROUTE_PROBLEM,
         "HTTPRoute llama does not exist in namespace default: create it, or name another one in trafficRoutings",
     ),
+)
+#: What each kind says in its own words.
+OF_ROUTES: tuple[tuple[Callable[[World], None], Reason, str], ...] = (
     (
         route_to_another,
         Reason.ROUTE_PROBLEM,
@@ -96,26 +129,46 @@ OBSTACLES: tuple[tuple[Callable[[World], None], Reason, str], ...] = (
 
 
 @pytest.mark.parametrize(("obstacle", "reason", "message"), OBSTACLES, ids=lambda each: getattr(each, "__name__", ""))
+@by_each(EACH)
 async def test_an_obstacle_is_told_and_touches_nothing_but_the_hold(
     world: World, obstacle: Callable[[World], None], reason: Reason, message: str
 ) -> None:
+    await refused(world, obstacle, reason, message)
+
+
+@pytest.mark.parametrize(("obstacle", "reason", "message"), OF_ROUTES, ids=lambda each: getattr(each, "__name__", ""))
+@by_each(
+    each_router(
+        BY_ROUTE,
+        BY_GRPC,
+        but=because("each kind has words of its own: see tests/traffic", BY_POOLS, *AN_INGRESS, *MESHES, BY_SCRIPT),
+    )
+)
+async def test_a_route_that_cannot_be_used_is_told_and_not_touched(
+    world: World, obstacle: Callable[[World], None], reason: Reason, message: str
+) -> None:
+    await refused(world, obstacle, reason, message)
+
+
+async def refused(world: World, obstacle: Callable[[World], None], reason: Reason, message: str) -> None:
     await routed_at_rest(world)
     obstacle(world)
     world.writes.clear()
     before = world.leader_uids()
     world.set_image("v2")
     await world.until_state("Stalled")
-    assert_stalled(world, reason, message, phase="Healthy")
-    assert [write for write in world.writes if write.resource in (SERVICES, HTTP_ROUTES)] == []
+    assert_stalled(world, reason, of_router(message), phase="Healthy")
+    assert [write for write in world.writes if write.resource in (SERVICES, kind())] == []
     assert world.leader_uids() == before
     assert world.get_canary_replicas() is None
 
 
+@by_each(WITHOUT_SCRIPTS)
 async def test_it_goes_on_by_itself_when_the_obstacle_is_gone(world: World) -> None:
     await at_rest(world, *FIVE, replicas=5, canary={"trafficRoutings": routing()})
     world.set_image("v2")
     await world.until_state("Stalled")
-    create_route(world)
+    create_provider(world, ROUTES.provider)
     await world.until_state("AwaitingApproval")
 
 
@@ -126,6 +179,7 @@ ALL_AT_ONE = (
 
 
 @tells({Reason.ROUTE_PROBLEM: ALL_AT_ONE})
+@by_each(EACH)
 async def test_all_requests_at_too_few_groups_are_refused(world: World) -> None:
     await routed_at_rest(world, {"replicas": 1, "traffic": "100%"})
     world.set_image("v2")
@@ -136,6 +190,7 @@ NO_SERVICE = OBSTACLES[0][2]
 
 
 @tells({Reason.SERVICE_PROBLEM: NO_SERVICE})
+@by_each(WITHOUT_SCRIPTS)
 async def test_a_service_that_is_not_there_is_told(world: World) -> None:
     await at_rest(world, *STEPS, canary={"trafficRoutings": routing()})
     world.set_image("v2")
@@ -148,14 +203,15 @@ RENAMED = (
 )
 
 
-@pytest.mark.parametrize("routings", [None, [{"service": "other", "gateway": {"httpRouteName": "llama"}}]])
+@pytest.mark.parametrize("routings", [None, "another"])
 @tells({Reason.ROUTE_PROBLEM: RENAMED})
+@by_each(EACH)
 async def test_another_route_named_in_mid_release_stops_it_and_an_abort_gives_the_first_back(
     world: World, routings: Any
 ) -> None:
-    before = await routed_at_rest(world)
+    before, names = await routed_at_rest(world), world.names()["services"]
     await waiting_for_approval(world)
-    canary: dict[str, Any] = {"trafficRoutings": routings}
+    canary: dict[str, Any] = {"trafficRoutings": routings and routing(service="other")}
     if routings is None:
         canary["steps"] = list(STEPS)
     world.patch_rollout({"strategy": {"canary": canary}})
@@ -165,4 +221,4 @@ async def test_another_route_named_in_mid_release_stops_it_and_an_abort_gives_th
     await world.until_state("Aborted", 1200)
     await world.rest()
     assert hold_record(world) == before
-    assert world.names()["services"] == sorted([NAME, SERVICE])
+    assert world.names()["services"] == names

@@ -31,25 +31,34 @@ from tests.scenarios.obstacles import (
     unserved,
 )
 from tests.scenarios.routed import (
+    AN_INGRESS,
+    BY_GRPC,
     BY_INGRESS,
     BY_POOLS,
     BY_ROUTE,
+    BY_SCRIPT,
     BY_TRAEFIK,
     CANARY_POOL,
     INGRESS,
+    MESHES,
     POOL,
     ROUTE,
     SERVICE,
     Provider,
     assert_given_back,
+    because,
     hold_record,
     routed_at_rest,
+    told_only_with,
+    told_with,
 )
 from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.told import assert_stalled
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
+#: Others have tables of what stands in their way beside their own tests.
+ELSEWHERE = because("what stands in its way is told in tests/traffic", BY_GRPC, *MESHES, BY_SCRIPT)
 
 
 def header(name: str) -> dict[str, Any]:
@@ -221,6 +230,7 @@ def assert_nothing_but_the_hold(world: World, leaders: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("obstacle", OBSTACLES)
+@told_with(BY_POOLS, *AN_INGRESS, BY_ROUTE, but=ELSEWHERE)
 async def test_an_obstacle_is_told_and_touches_nothing_but_the_hold(world: World, obstacle: str) -> None:
     by, act, reason, message = OBSTACLES[obstacle]
     await routed_at_rest(world, by=by)
@@ -234,6 +244,7 @@ async def test_an_obstacle_is_told_and_touches_nothing_but_the_hold(world: World
     assert_nothing_but_the_hold(world, leaders)
 
 
+@told_only_with(BY_POOLS, why="about pools alone")
 async def test_a_pool_that_selects_several_lwss_is_refused(world: World) -> None:
     world.create_workload(replicas=1, name="qwen")
     await routed_at_rest(world, by=BY_POOLS)
@@ -271,6 +282,7 @@ GONE: dict[str, Act] = {
 @pytest.mark.parametrize(
     "obstacle", [*list(GONE)[:3], *(pytest.param(each, marks=pytest.mark.long) for each in list(GONE)[3:])]
 )
+@told_with(BY_POOLS, *AN_INGRESS, BY_ROUTE, but=ELSEWHERE)
 async def test_it_goes_on_by_itself_when_the_obstacle_is_gone(world: World, obstacle: str) -> None:
     by, act, *_ = OBSTACLES[obstacle]
     before = await routed_at_rest(world, by=by)
@@ -310,6 +322,11 @@ async def tenants_only(world: World) -> None:
     ids=["Ingress", "HTTPRoute"],
 )
 @pytest.mark.parametrize("at", ["this step", pytest.param("the next step", marks=pytest.mark.long)])
+@told_with(
+    but=ELSEWHERE
+    | because("its backends are told of by HTTPRoutes", BY_POOLS)
+    | because("as ingress-nginx", BY_TRAEFIK)
+)
 async def test_steps_edited_in_mid_release_to_what_routers_cannot_say_stop_it_and_leave_the_share(
     world: World, by: Provider, matches: Any, message: str, at: str
 ) -> None:

@@ -8,11 +8,19 @@ import pytest
 
 from rollout_lws.objects.resources import ENDPOINT_SLICES, INFERENCE_POOLS, PODS, SERVICES
 from rollout_lws.objects.workloads import SERVICE_NAME
-from tests.scenarios.routed import BY_POOLS, CANARY_POOL, POOL, make, routed_at_rest, routes_of
+from tests.scenarios.routed import (
+    BY_POOLS,
+    CANARY_POOL,
+    POOL,
+    make,
+    routed_at_rest,
+    routes_of,
+    told_only_with,
+)
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAMESPACE, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, told_only_with(BY_POOLS, why="about pools alone")]
 PICKER = f"{CANARY_POOL}-epp"
 #: Steps that nobody approves.
 TIMED: tuple[dict[str, Any], ...] = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +29,8 @@ ORIGIN = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
 _MINUTE, _HOUR = 60.0, 3600.0
 #: Until the new version comes, for the stable one to have an age.
 _BEFORE = 26 * _HOUR + 40 * _MINUTE
+#: Virtual seconds in which each part of the release has to happen.
+_PATIENCE = 4 * _HOUR
 _MANIFESTS = """
 apiVersion: leaderworkerset.x-k8s.io/v1
 kind: LeaderWorkerSet
@@ -123,21 +124,18 @@ async def _play(server: ApiServer) -> None:
         )
         server.patch(resource, NAMESPACE, each["metadata"]["name"], each, APPLY_PATCH, field_manager="kubectl")
 
-    def state(word: str) -> Callable[[], bool]:
-        return lambda: summary(server.get(ROLLOUTS, NAMESPACE, NAME))["state"] == word
-
-    await _until(server, state("Healthy"))
+    await _until(server, "Healthy")
     await asyncio.sleep(_BEFORE)
     template = _manifests(NEW)[0]["spec"]["leaderWorkerTemplate"]
     server.patch(
         LEADER_WORKER_SETS, NAMESPACE, NAME, {"spec": {"leaderWorkerTemplate": template}}, MERGE_PATCH,
         field_manager="kubectl-set",
     )  # fmt: skip
-    await _until(server, state("AwaitingApproval"))
+    await _until(server, "AwaitingApproval")
     await asyncio.sleep(23 * _MINUTE)
     action = {"type": "Approve", "id": "first-step", "by": "mara@example.com"}
     server.patch(ROLLOUTS, NAMESPACE, NAME, {"status": {"requestedAction": action}}, MERGE_PATCH, subresource="status")
-    await _until(server, state("Analyzing"))
+    await _until(server, "Analyzing")
     await asyncio.sleep(9 * _MINUTE)
 
 
@@ -145,12 +143,14 @@ def _kind(manifest: Object) -> tuple[str, str]:
     return manifest["apiVersion"], manifest["kind"]
 
 
-async def _until(server: ApiServer, holds: Callable[[], bool]) -> None:
+async def _until(server: ApiServer, state: str) -> None:
+    """Wait for the release to be in this state; time that is virtual would else go on for ever."""
     changed = asyncio.Event()
     unsubscribe = server.store.subscribe(lambda _: changed.set())
-    while not holds():
-        changed.clear()
-        await changed.wait()
+    async with asyncio.timeout(_PATIENCE):
+        while summary(server.get(ROLLOUTS, NAMESPACE, NAME))["state"] != state:
+            changed.clear()
+            await changed.wait()
     unsubscribe()
 
 

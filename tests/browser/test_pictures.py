@@ -24,7 +24,7 @@ from tests.kubectl.programs import Programs
 if TYPE_CHECKING:
     from rollout_lws.sandbox.apiserver import ApiServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
 _CLUSTER = "gpu-east"
 #: Of the API server, which the page names; another one where it is taken.
 _PORT = 6443

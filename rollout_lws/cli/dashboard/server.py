@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import traceback
@@ -78,7 +79,7 @@ class Dashboard:
         page = self._page
         self._list = ListFeed(page.transport, page.rollouts, page.namespace, page.selector)
         yield
-        await in_thread(self._list.close)
+        await asyncio.gather(in_thread(self._list.close), self._feeds.close())
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -128,7 +129,7 @@ class Dashboard:
         try:
             return await self._stream(request, feed, namespace)
         finally:
-            await self._feeds.leave(namespace, name)
+            self._feeds.leave(namespace, name)
 
     async def _stream(self, request: web.Request, feed: Feed, namespace: str) -> web.StreamResponse:
         if request.method == "HEAD":

@@ -34,6 +34,7 @@ from tests.scenarios.routed import (
     GATEWAY,
     OF_ACCEPTED_PAIRS,
     ROUTE,
+    ROUTES,
     by_each,
     make,
     told_only_with,
@@ -81,6 +82,9 @@ def _create_pools(world: World, mode: str) -> None:
         kind = {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind}
         references.append({**kind, "name": f"{name}-pool", "weight": weight})
     set_rules(world, {"backendRefs": references})
+    # From now on the route of the sides leads to pools alone.
+    ROUTES.made.clear()
+    ROUTES.made.add(BY_POOLS.name)
 
 
 async def _pools_at_rest(world: World, mode: str) -> None:

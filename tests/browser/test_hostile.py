@@ -103,23 +103,23 @@ async def _unharmed(tab: Tab) -> None:
     assert turned == []
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-async def test_texts_of_others_are_shown_as_text(standing: Stage, visitors: Visitors, width: int) -> None:
+async def test_texts_of_others_are_shown_as_text(standing: Stage, visitors: Visitors) -> None:
     _plant(standing)
     dashboard = await standing.dashboard()
-    tab = await visitors.tab(dashboard.url, width=width)
-    await tab.row(NAME).wait_for()
-    await _unharmed(tab)
-    await tab.row(NAME).get_by_role("link").first.click()
-    await tab.reads_state("AwaitingApproval")
-    await _unharmed(tab)
-    await tab.picture(f"hostile-{width}")
-    await tab.cell(0).last.click()
-    await tab.reads_group(0)
-    await tab.sees(_QUOTES, within=tab.panel)
-    await _unharmed(tab)
-    await tab.picture(f"hostile-group-{width}")
-    tab.calm()
+    for width in (1280, 360):
+        tab = await visitors.tab(dashboard.url, width=width)
+        await tab.row(NAME).wait_for()
+        await _unharmed(tab)
+        await tab.row(NAME).get_by_role("link").first.click()
+        await tab.reads_state("AwaitingApproval")
+        await _unharmed(tab)
+        await tab.picture(f"hostile-{width}")
+        await tab.cell(0).last.click()
+        await tab.reads_group(0)
+        await tab.sees(_QUOTES, within=tab.panel)
+        await _unharmed(tab)
+        await tab.picture(f"hostile-group-{width}")
+        tab.calm()
 
 
 async def test_an_address_with_markup_is_text_as_well(standing: Stage, visitors: Visitors) -> None:

@@ -129,6 +129,12 @@ class Tab:
 
         await expect((within or self.page.locator("body")).get_by_text(text)).to_have_count(0, timeout=PATIENCE)
 
+    async def counts(self, what: Locator, number: int) -> None:
+        """There are so many of them, or will be."""
+        from playwright.async_api import expect
+
+        await expect(what).to_have_count(number, timeout=PATIENCE)
+
     async def greys(self, button: Locator, why: str) -> None:
         """The button cannot be used, and says why."""
         from playwright.async_api import expect

@@ -8,6 +8,7 @@ import pytest
 
 from rollout_lws.cli.demo.manifests import NAME, NAMESPACE
 from rollout_lws.objects.resources import CORE_EVENTS, LEADER_WORKER_SETS, LWS_NAME, PODS
+from rollout_lws.sandbox.behaviours.faults import CUT_OFF, PREFIX
 from tests.browser.stage import ROLLOUTS, Stage
 from tests.browser.tabs import NOT_ANSWERED, Tab, Visitors
 
@@ -52,9 +53,10 @@ def _plant(stage: Stage) -> None:
             }
             for one in each["spec"]["containers"]
         ]
-        conditions = [{"type": "Ready", "status": "False", "reason": _QUOTES, "message": text}]
-        status = {"containerStatuses": states, "conditions": conditions, "message": text}
-        stage.patch_status(PODS, each["metadata"]["name"], status)
+        name = each["metadata"]["name"]
+        # A kubelet that is heard of would correct this at once.
+        stage.patch(PODS, name, {"metadata": {"annotations": {f"{PREFIX}{CUT_OFF}": "true"}}})
+        stage.patch_status(PODS, name, {"containerStatuses": states, "message": text})
     for number, one in enumerate(HOSTILE):
         stage.server.create(
             CORE_EVENTS,
@@ -114,13 +116,12 @@ async def test_texts_of_others_are_shown_as_text(standing: Stage, visitors: Visi
         await tab.reads_state("AwaitingApproval")
         await _unharmed(tab)
         await tab.picture(f"hostile-{width}")
+        await tab.cell(0).last.click()
+        await tab.reads_group(0)
+        await tab.sees(_QUOTES, within=tab.panel)
+        await _unharmed(tab)
+        await tab.picture(f"hostile-group-{width}")
         tab.calm()
-    await tab.cell(0).last.click()
-    await tab.reads_group(0)
-    await tab.sees(_QUOTES, within=tab.panel)
-    await _unharmed(tab)
-    await tab.picture("hostile-group")
-    tab.calm()
 
 
 async def test_an_address_with_markup_is_text_as_well(standing: Stage, visitors: Visitors) -> None:

@@ -69,7 +69,8 @@ class Watch:
             async with asyncio.timeout_at(deadline):
                 await self._wake.wait()
         except TimeoutError:
-            return False
+            # A bookmark after a change that its watch has not told would hide this change from who resumes there.
+            return bool(self._pending)
         return True
 
     def cut(self) -> None:

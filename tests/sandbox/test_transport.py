@@ -124,6 +124,32 @@ async def test_initial_events_end_with_a_bookmark_and_others_follow_each_minute(
     assert looptime == 90
 
 
+@pytest.mark.parametrize("moment", [60, 90])
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_version_is_told_after_all_changes_up_to_it(
+    transport: DirectTransport, server: ApiServer, moment: int, first: bool
+) -> None:
+    """Also after a change in the very moment of a bookmark or of the watch's end: who resumes there misses nothing."""
+
+    async def change() -> None:
+        await asyncio.sleep(moment)
+        server.create(CONFIG_MAPS, config_map("a"))
+
+    version = server.create(PODS, pod("other"))["metadata"]["resourceVersion"]
+    params = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "90"}
+    changing = asyncio.create_task(change())
+    await asyncio.sleep(0 if first else 1e-9)
+    async with transport.stream(MAPS, params=params, timeout=100) as lines:
+        events = [msgspec.json.decode(line) async for line in lines]
+    await changing
+    (created,) = server.list(CONFIG_MAPS)
+    changed = int(created["metadata"]["resourceVersion"])
+    told = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert told == sorted(told)
+    kinds = [event["type"] for event in events if int(event["object"]["metadata"]["resourceVersion"]) >= changed]
+    assert not kinds or kinds[0] == "ADDED"
+
+
 async def test_a_refusal_comes_on_the_call_it_was_asked_for(
     transport: DirectTransport, server: ApiServer, faults: Faults
 ) -> None:

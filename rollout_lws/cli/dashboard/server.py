@@ -59,7 +59,7 @@ class Dashboard:
         self._page, self._door = page, door
         self._feeds = Feeds(page.transport, page.rollouts, page.caller)
         self._acting = Acting(page.transport, page.rollouts, read_only=page.read_only)
-        self._files = {each.name: each.read_bytes() for each in files(__package__).joinpath("page").iterdir()}
+        self._files = _files()
         self._list: ListFeed | None = None
         self.application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._guarded])
         self.application.cleanup_ctx.append(self._listing)
@@ -179,6 +179,15 @@ class Dashboard:
             return _refused(400, "send a JSON object")
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         return web.json_response({"told": await in_thread(self._acting.act, namespace, name, asked)})
+
+
+def _files() -> dict[str, bytes]:
+    """Files of the page by name."""
+    found = {each.name: each.read_bytes() for each in files(__package__).joinpath("page").iterdir()}
+    # A browser learns of a module's imports by reading it; told of all of them at once, it fetches them in one round.
+    modules = (f'<link rel="modulepreload" href="/files/{name}">\n' for name in sorted(found) if name.endswith(".js"))
+    found["index.html"] = found["index.html"].replace(b"</head>", "".join(modules).encode() + b"</head>")
+    return found
 
 
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -300,6 +301,21 @@ async def test_names_that_lead_elsewhere_in_the_api_are_no_addresses(world: Worl
         ):
             assert (await page.get(path))[0] == 404, path
     assert not asked
+
+
+async def test_a_browser_is_told_of_all_modules_at_once(world: World) -> None:
+    """Of those that the page runs, each of which is reached from the first one, and of no other."""
+    async with dashboard(world) as page:
+        _, index = await page.get("/")
+        asked, left = set[str](), ["app.js"]
+        while left:
+            asked.add(name := left.pop())
+            code, module = await page.get(f"/files/{name}")
+            assert code == 200, name
+            left += {*re.findall(r'^(?:import|\}).*"\./(.+)";$', module, re.MULTILINE)} - asked
+    told = re.findall('<link rel="modulepreload" href="/files/(.+)">', index)
+    assert len(told) > 10
+    assert sorted(asked) == told
 
 
 def test_the_files_of_the_page_are_known_kinds_only() -> None:

@@ -74,7 +74,7 @@ spec:
       trafficRoutings: [{service: chat-api, gateway: {httpRouteName: chat}, drainSeconds: 600}]
       steps:
       - {replicas: 1, traffic: 10%, gates: [FIRST_TOKEN, ERRORS], pause: {}}
-      - {replicas: 4, traffic: 30%, gates: [FIRST_TOKEN, ERRORS]}
+      - {replicas: 4, traffic: 30%, gates: [FIRST_TOKEN, ERRORS], pause: {}}
       - {replicas: 6, traffic: 50%, pause: {duration: 1800}}
       - {replicas: 100%}
 """
@@ -97,7 +97,7 @@ def _manifests(image: str) -> list[Object]:
 
 
 async def played() -> ApiServer:
-    """The server with all that there is while the second step is measured; to be run in virtual time."""
+    """The server with all that there is when the second step has been measured; to be run in virtual time."""
     loop = asyncio.get_running_loop()
     server = ApiServer(lambda: ORIGIN.timestamp() + loop.time(), seed=7)
     for each in definitions():
@@ -136,7 +136,8 @@ async def _play(server: ApiServer) -> None:
     action = {"type": "Approve", "id": "first-step", "by": "mara@example.com"}
     server.patch(ROLLOUTS, NAMESPACE, NAME, {"status": {"requestedAction": action}}, MERGE_PATCH, subresource="status")
     await _until(server, "Analyzing")
-    await asyncio.sleep(9 * _MINUTE)
+    await _until(server, "AwaitingApproval")
+    await asyncio.sleep(4 * _MINUTE)
 
 
 def _kind(manifest: Object) -> tuple[str, str]:

@@ -58,7 +58,7 @@ async def test_the_list_and_a_release_are_as_the_documentation_shows_them(played
     await tab.row(NAME).wait_for()
     await tab.picture("dashboard-list", whole=False, documents=True)
     await tab.row(f"{NAMESPACE}/{NAME}").get_by_role("link").first.click()
-    await tab.reads_state("Analyzing")
+    await tab.reads_state("AwaitingApproval")
     await tab.sees("30%", "first-token", within=tab.main)
     await tab.cell(3).last.wait_for()
     await tab.page.set_viewport_size({"width": 1200, "height": 1560})

@@ -4,7 +4,6 @@
 import { command } from "./copy.js";
 import { delegate, h, show, slug } from "./dom.js";
 import { visible } from "./text.js";
-import { kindOf } from "./words.js";
 
 const DANGEROUS = ["abort", "undo", "skip"];
 /** Milliseconds that what came of a request is shown. */
@@ -181,7 +180,6 @@ export class ActionsPart {
   #commands = h("ul", { class: "commands" });
   #instead = h("details", { class: "instead" }, h("summary", {}, "On the command line"), this.#commands);
   #usual = "";
-  #state = "";
 
   constructor(actions) {
     this.actions = actions;
@@ -194,7 +192,7 @@ export class ActionsPart {
   }
 
   of(seen) {
-    return [seen.offers, seen.commands, seen.state, seen.release, seen.at, this.actions.state];
+    return [seen.offers, seen.commands, seen.release, seen.at, this.actions.state];
   }
 
   draw(seen) {
@@ -209,9 +207,6 @@ export class ActionsPart {
     if (!this.#box.querySelector(":focus, :hover")) this.#tell(this.#usual);
     this.#instead.hidden = !seen.commands?.length;
     show(this.#commands, (seen.commands ?? []).map(command));
-    // What a person should do is in sight; what a person has opened or closed meanwhile stays.
-    if (seen.state !== this.#state && kindOf(seen.state) === "person") this.#instead.open = true;
-    this.#state = seen.state;
   }
 
   #tell(text) {

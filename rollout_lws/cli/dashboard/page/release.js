@@ -48,7 +48,7 @@ export function releaseView(main, namespace, name) {
 
   function arrangeParts() {
     main.replaceChildren(...top.map((each) => each.element),
-      h("div", { class: "measures" }, weights.element, gates.element, history.element),
+      h("div", { class: "measures" }, gates.element, weights.element, history.element),
       h("div", { class: "log" }, events.element),
       panel.element);
   }

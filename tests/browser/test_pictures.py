@@ -59,7 +59,12 @@ async def test_the_list_and_a_release_are_as_the_documentation_shows_them(played
     await tab.picture("dashboard-list", whole=False, documents=True)
     await tab.row(f"{NAMESPACE}/{NAME}").get_by_role("link").first.click()
     await tab.reads_state("AwaitingApproval")
-    await tab.sees("30%", "first-token", within=tab.main)
+    gates = tab.main.get_by_role("listitem").filter(has=tab.page.get_by_text("Passed", exact=True))
+    await tab.sees("30%", within=tab.main)
+    await tab.sees("of 14,400 requests", "of requests beyond it, between", within=gates.filter(has_text="first-token"))
+    # A figure that is a share of requests itself has one scale, and one interval.
+    await tab.sees("of 14,400 requests", "0% and 0.0189%", within=gates.filter(has_text="errors"))
+    await tab.sees_no("of requests beyond it", within=gates.filter(has_text="errors"))
     await tab.cell(3).last.wait_for()
     await tab.page.set_viewport_size({"width": 1200, "height": 1560})
     await tab.picture("dashboard-release", whole=False, documents=True)

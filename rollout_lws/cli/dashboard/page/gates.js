@@ -55,8 +55,7 @@ function numbers(each) {
   if (each.value === null || each.value === undefined) return null;
   const [value, stable, limit] = [each.value, each.stableValue, each.limit].map(number);
   const least = each.least;
-  // Where the figure itself is a share, the interval is its own.
-  const [from, to] = each.share ? [] : [each.shareFrom, each.shareTo].map(number);
+  const [from, to] = isShare(each) ? [each.shareFrom, each.shareTo].map(number) : [];
   return h("div", { class: "measured" },
     figures.bullet({ value, stable, limit, least, from, to, bad: each.result === "Failed" }),
     h("dl", { class: "numbers" },
@@ -75,10 +74,15 @@ function figure(name, value, samples, cls) {
     h("dt", {}, name), h("dd", {}, value ?? "", many ? h("small", { class: "dim" }, ` ${many}`) : null));
 }
 
-/** The share of requests beyond the limit, with the interval in which it lies, where that decides. */
+/** Whether the figure itself is a share of requests, so that the interval is its own. */
+function isShare(each) {
+  return !each.share || each.share === each.value;
+}
+
+/** The share of slow requests, with the interval in which it lies, where that decides. */
 function share(each) {
   const [value, from, to, limit] = [each.share, each.shareFrom, each.shareTo, each.shareLimit].map(number);
-  if (!each.share || !Number.isFinite(from) || !Number.isFinite(to)) return null;
+  if (isShare(each) || !Number.isFinite(from) || !Number.isFinite(to)) return null;
   const beyond = each.least ? "below" : "beyond";
   return h("div", { class: "measured share-of" },
     figures.bullet({ value, limit, from, to, bad: each.result === "Failed" }),

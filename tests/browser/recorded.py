@@ -158,7 +158,7 @@ async def _until(server: ApiServer, state: str) -> None:
 #: Of other teams: namespace, name, state, phase, message, step, weight, groups (new, stable), minutes since.
 _OTHERS = (
     ("code", "completions", "Stalled", "Progressing", "group 2 does not load: OOMKilled", 2, 5, 3, 8, 22),
-    ("code", "review", "AwaitingApproval", "Progressing", "step 3 of 5 waits for approval", 3, 50, 4, 8, 74),
+    ("code", "review", "AwaitingApproval", "Progressing", "step 3 of 4 waits for approval", 3, 50, 4, 8, 74),
     ("research", "reasoning-671b", "Loading", "Progressing", "3 of 4 groups load their weights", 1, 0, 4, 16, 11),
     ("inference", "vision", "WaitingForQuota", "Progressing", "1 group waits for quota of h100", 2, 10, 2, 6, 47),
     ("inference", "embeddings", "Healthy", "Healthy", "", 0, None, 0, 6, 3 * 1440),

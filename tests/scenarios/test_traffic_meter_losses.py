@@ -74,6 +74,28 @@ async def test_only_an_abort_that_is_forced_takes_the_canary_away_under_a_router
         await m.settled()
 
 
+@by_each(ACCEPTING)
+async def test_the_same_holds_in_place_where_the_share_else_follows_the_groups() -> None:
+    steps = {"replicas": 3, "traffic": "75%", "pause": {}}
+    async with metered(steps, replicas=4, words={"capacity": "InPlace"}) as m:
+        world = m.world
+        await m.release()
+        m.refuse_routes(REFUSAL)
+        world.request("Abort")
+        await world.sleep(300)
+        before = world.groups()
+        assert [*before.values()] == ["v1", "v2", "v2", "v2"]
+        assert REFUSAL in world.status["message"]
+        asked = world.server.clock()
+        world.request("Abort", force=True)
+        await world.until(lambda: world.groups() != before, "groups to go", 120)
+        assert world.server.clock() - asked >= 33, "grace and drain are kept all the same"
+        await world.until(lambda: {*world.groups().values()} == {"v1"}, "all to be back", 600)
+        m.refuse_routes(None)
+        await world.until_state("Aborted", 600)
+        await m.settled()
+
+
 def lose_stable(m: Metered) -> float:
     """Every group of the stable LWS at once; gives the moment."""
     m.world.checks.clear()

@@ -19,7 +19,7 @@ from rollout_lws.rollout.routing.serving import behind_stable
 from rollout_lws.rollout.routing.unmanaged_backends import unlisted
 from rollout_lws.rollout.routing.versions import all_endpoints, new_endpoints, stable_endpoints
 from rollout_lws.rollout.routing.weights import carries, does_without, takes_over, weight_of
-from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, forced_since
 from rollout_lws.traffic import pinned_selectors
 from rollout_lws.traffic.pools import unanswered
 from rollout_lws.workload.groups import Group, groups
@@ -122,11 +122,11 @@ def merge(d: Draft) -> tuple[Draft, Routed]:
 def make_room(d: Draft, index: int | None = None, going: tuple[Group, ...] | None = None) -> tuple[Draft, Routed]:
     """Moves requests away from groups of the new version before those ``going`` (None: all of them) go, in step
     ``index`` or in a rollback, and lets running requests drain. In place, if too few other groups serve, the weight
-    only follows.
+    only follows, unless the rollback is forced.
     """
     record = d.status.traffic
     follows = d.capacity.takes_places and record is not None and bool(record.step) and not does_without(d)
-    if follows:
+    if follows and forced_since(d.status) is None:
         d, routed = keep(d) if index is None else route(d, index)
         if not routed.done:
             return d, routed

@@ -21,6 +21,10 @@ _LANES = {
     "kubectl": ("tests with kubectl", kubectl_tool),
 }
 
+#: Of the whole releases in this folder the default run tells one in so many of each module, the long lane the others.
+_RELEASES = "tests/scenarios/"
+_STORIES = 4
+
 # How long an example takes says more of what else the machine does than of what is tested.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -79,12 +83,15 @@ def _leave_variants_to_the_long_lane(items: list[pytest.Item], seed: str) -> Non
 
 
 def _leave_stories_to_the_long_lane(items: list[pytest.Item], seed: str) -> None:
-    """Of the stories of a module that are marked rare(n), ``seed`` draws the one in n that is told by default."""
+    """Of the stories of a module that are marked rare(n), ``seed`` draws the one in n that is told by default; of those
+    in the folder of whole releases that are not marked, one in _STORIES.
+    """
     rare: defaultdict[tuple[int, str], dict[str, pytest.Item]] = defaultdict(dict)
     for item in items:
-        mark = item.get_closest_marker("rare")
-        if mark is not None and not item.get_closest_marker("long"):
-            rare[mark.args[0], item.nodeid.partition("::")[0]][item.nodeid] = item
+        mark, module = item.get_closest_marker("rare"), item.nodeid.partition("::")[0]
+        one_in = mark.args[0] if mark is not None else _STORIES if module.startswith(_RELEASES) else 1
+        if one_in > 1 and not item.get_closest_marker("long"):
+            rare[one_in, module][item.nodeid] = item
     for (one_in, _), stories in rare.items():
         for node in sampling.undrawn(stories, one_in, seed):
             stories[node].add_marker(pytest.mark.long)

@@ -36,7 +36,7 @@ from tests.scenarios.one_workload import enough_serve
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 #: Seconds that a group loads.
 LOAD = 1200.0
 OLD = {**dict.fromkeys(("quickstart", *ROUTED), "1.27"), "grpc": "2.53", "vllm": "v0.27.1", "sglang": "v0.5.17"}

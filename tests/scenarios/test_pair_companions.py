@@ -28,7 +28,7 @@ from tests.scenarios.scaled import scale
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 

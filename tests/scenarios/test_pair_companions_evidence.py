@@ -48,7 +48,7 @@ from tests.scenarios.test_pair_companions import waits_for
 from tests.scenarios.test_pair_companions_faults import apply_faulty
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 

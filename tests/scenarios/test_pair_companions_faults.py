@@ -47,7 +47,7 @@ from tests.scenarios.test_pair_scaled_faults import state_replicas
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 EACH_MOMENT = pytest.mark.parametrize("moment", MOMENTS)
 OPEN_STRATEGY = {"rolloutStrategy": OPEN["rolloutStrategy"]}

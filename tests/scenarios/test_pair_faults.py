@@ -47,7 +47,7 @@ from tests.scenarios.paired import (
 from tests.scenarios.routed import OF_PAIRS, ROUTE, kind
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 # A side dies

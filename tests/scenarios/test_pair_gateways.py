@@ -41,7 +41,7 @@ from tests.scenarios.routed import (
 )
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2)]
+pytestmark = pytest.mark.looptime
 
 ALONE = told_only_with(BY_POOLS, why="about pools alone")
 

@@ -24,7 +24,7 @@ from tests.scenarios.paired import (
 from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 MOMENTS = pytest.mark.parametrize("moment", ["step", "hand-over"])
 #: Seconds after which requests of a step run on both sides.

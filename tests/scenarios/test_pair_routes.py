@@ -49,7 +49,7 @@ from tests.scenarios.routed import (
 )
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 # The route changes

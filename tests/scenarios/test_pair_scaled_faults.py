@@ -44,7 +44,7 @@ from tests.scenarios.test_autoscalers_told import create_scaled_object
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 # Those who scale a side

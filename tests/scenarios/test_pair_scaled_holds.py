@@ -30,7 +30,7 @@ from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.told import tells
 from tests.scenarios.world import KEYS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 OPENED = pytest.mark.parametrize("by", ["annotation", "a tool that insists"])
 

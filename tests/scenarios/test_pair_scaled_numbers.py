@@ -31,7 +31,7 @@ from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, scale, wants
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 async def roles_changed(world: World) -> None:

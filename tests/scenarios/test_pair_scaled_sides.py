@@ -49,7 +49,7 @@ from tests.scenarios.routed import OF_PAIRS, ROUTE, kind
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 FINALIZER = {"metadata": {"finalizers": ["example.com/keeps"]}}
 

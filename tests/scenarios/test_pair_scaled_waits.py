@@ -36,7 +36,7 @@ from tests.scenarios.test_drains import FREE, Drains
 from tests.scenarios.test_release_gates import FIRST_TOKEN, slow_down
 from tests.scenarios.world import ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 def keeps(world: World, least: int, most: int) -> None:

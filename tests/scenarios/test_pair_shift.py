@@ -22,7 +22,7 @@ from tests.scenarios.paired_shift import (
 from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import scale
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(2), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 ALL_MOMENTS = pytest.mark.parametrize("moment", MOMENTS)
 

@@ -41,7 +41,7 @@ from tests.scenarios.routed import OF_PAIRS
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.world import KEYS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3), *OF_PAIRS]
+pytestmark = [pytest.mark.looptime, *OF_PAIRS]
 
 
 # Dying controllers

@@ -12,7 +12,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import plain_swap, released
 from tests.scenarios.world import NAME, NAMESPACE, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = pytest.mark.looptime
 
 #: What groups run or may come back with, and what is spared.
 MOST = SPARE_RECORDS + 2

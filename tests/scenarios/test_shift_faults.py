@@ -23,7 +23,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import leave_as_is, left_as_is, make_anew, moved, released, replicas, to_the_end
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = pytest.mark.looptime
 
 AWAY = pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])
 MOMENTS = pytest.mark.parametrize("moment", ["draining", "step 1", "step 2", "hand-over", "clean-up"])

@@ -36,7 +36,7 @@ from tests.scenarios.swapped import (
 from tests.scenarios.told import tells
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = pytest.mark.looptime
 
 MOMENTS = pytest.mark.parametrize("moment", ["step 1", "step 2", "hand-over", "clean-up"])
 WAYS = pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])

@@ -31,7 +31,7 @@ from tests.scenarios.test_refused_versions import template
 from tests.scenarios.test_volume_claims import CLAIM
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = pytest.mark.looptime
 
 WAYS = pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])
 BATCH_RELEASES = batch_releases("rollouts.kruise.io")

@@ -19,7 +19,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import SWAP, kept, left_as_is, moved, plain_swap, released, replicas, roles, stands_in
 from tests.scenarios.world import NAME, NAMESPACE, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = pytest.mark.looptime
 
 #: Seconds that old groups stay.
 KEPT = 1800

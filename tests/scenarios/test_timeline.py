@@ -113,7 +113,6 @@ async def test_a_newer_version_begins_a_past_of_its_own(world: World) -> None:
     assert world.status["timeline"][0]["at"] > began
 
 
-@pytest.mark.rare(2)
 async def test_a_pair_tells_how_the_weight_moved_between_its_sides() -> None:
     async with shifting({}) as pair:
         world = pair.world

@@ -24,7 +24,7 @@ from tests.scenarios.routed import PROVIDERS, Provider, create_provider
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 KINDS = {each.kind: each for each in (ROLLOUTS, SERVICES)}
 
 

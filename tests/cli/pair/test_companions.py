@@ -23,7 +23,7 @@ from tests.scenarios.paired import BLUE, GREEN, approve_to_the_end
 from tests.scenarios.paired_companions import PREFILL, SETS, apply_one, apply_set, at_rest, in_step
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 def row(world: World, name: str) -> str:

@@ -16,7 +16,7 @@ from tests.scenarios.paired_scaled import replicas
 from tests.scenarios.paired_shift import GROUPS, come_to, draining, shifting
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 def line(world: World, beginning: str) -> str:

@@ -30,7 +30,7 @@ from tests.cli.plan.watched import Watch
 from tests.scenarios.paired import BLUE, GREEN, all_ready, apply, create_sides, rollout, share
 from tests.scenarios.world import KEYS, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 #: Random plans that are compared with their releases, and those of them in the default run.
 PLANS, SHOWN = 18, 2

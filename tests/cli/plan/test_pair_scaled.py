@@ -37,7 +37,7 @@ from tests.scenarios.gauge import Gauge
 from tests.scenarios.paired import BLUE, GREEN, MATCH, all_ready, apply, create_sides, rollout, scaled_pair, share
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 #: The most seconds that LWS, routers and the controller take besides, from one approval to the next.
 ANSWERS = 1.5

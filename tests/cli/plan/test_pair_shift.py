@@ -30,7 +30,7 @@ from tests.scenarios.paired import BLUE, GREEN, SERVICES_OF, apply, scaled_pair,
 from tests.scenarios.paired_shift import ShiftJudge
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 #: The most seconds that LWS, routers and the controller take besides, for each start-up and for each approval.
 ANSWERS = 1.0

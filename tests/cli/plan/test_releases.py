@@ -41,7 +41,7 @@ from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 #: A group's load in seconds: leaders are ready after their workers.
 WORKERS, LEADER_LONGER = 50.0, 10.0

@@ -45,7 +45,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import replicas, to_the_end
 from tests.scenarios.world import NAME, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import plain_swap, released, stands_in, to_the_end
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 WAYS = pytest.mark.parametrize("away", [False, True], ids=["from home", "back home"])
 
 

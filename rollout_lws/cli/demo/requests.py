@@ -24,7 +24,7 @@ from rollout_lws.traffic.route.weighted import WeightedRules
 from rollout_lws.traffic.services import backends
 
 #: Maximum delay in seconds until data planes see a change; deleted pods of a demo serve for longer than that.
-LAG = 0.1
+LAG = 0.2
 #: Requests of all users in a second: a tenth of them is enough for a gate's verdict within its window.
 PER_SECOND = 200.0
 _CLIENT = "users"

@@ -201,21 +201,72 @@ def test_a_status_that_never_holds_still_is_told(world: World, monkeypatch: pyte
     )
 
 
-def test_a_step_that_was_left_between_look_and_deed_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.release(**AWAITING)
+def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, status: dict[str, Any]) -> None:
+    """Have the Rollout get this status between the first look and the first write, which is a conflict then."""
     patch = world.server.patch
     moved: list[bool] = []
 
-    def overtaken(*arguments: Any, **options: Any) -> Any:
+    def overtake(*arguments: Any, **options: Any) -> Any:
         if not moved:
             moved.append(True)
-            status = {"currentStepIndex": 3, "summary": {"step": "3/3"}}
             patch(world.rollouts, "default", "llama", {"status": status}, subresource="status")
         return patch(*arguments, **options)
 
-    monkeypatch.setattr(world.server, "patch", overtaken)
+    monkeypatch.setattr(world.server, "patch", overtake)
+
+
+NEXT_STEP = {"currentStepIndex": 3, "summary": {"step": "3/3"}}
+
+
+def test_a_step_that_was_left_between_look_and_deed_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.release(**AWAITING)
+    overtaken(world, monkeypatch, NEXT_STEP)
     assert failed(world, "promote", "llama") == (
         "rollout/llama moved on to step 3/3 meanwhile, nothing was changed: look with `rollout-lws get` and decide"
         " again"
     )
     assert "requestedAction" not in world.status()
+
+
+def test_a_step_that_was_named_is_looked_for_again_after_a_conflict(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.release(**AWAITING)
+    overtaken(world, monkeypatch, NEXT_STEP)
+    assert failed(world, "promote", "llama", "--full", "--step", "2") == (
+        "rollout/llama is at step 3/3 now, not 2: look with `rollout-lws get llama`"
+    )
+    assert "requestedAction" not in world.status()
+
+
+def test_a_release_that_was_named_is_looked_for_again_after_a_conflict(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.release(**LOADING | {"observedRolloutID": "r7"})
+    overtaken(world, monkeypatch, {"observedRolloutID": "r8"})
+    assert "is about release r8 now, not r7" in failed(world, "abort", "llama", "--release-id", "r7")
+    assert "requestedAction" not in world.status()
+
+
+def test_what_makes_no_sense_any_more_after_a_conflict_is_not_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.release(**LOADING)
+    overtaken(world, monkeypatch, {"finalising": {"reason": "Success", "task": "CleanUp"}})
+    assert "is already promoted: `rollout-lws undo llama`" in failed(world, "abort", "llama")
+    assert "requestedAction" not in world.status()
+
+
+def test_what_another_has_done_meanwhile_is_no_failure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.release(**LOADING)
+    overtaken(world, monkeypatch, {"paused": True})
+    result = world.run("pause", "llama")
+    assert (result.exit_code, result.stdout) == (0, "rollout/llama is paused already\n")
+    assert "requestedAction" not in world.status()
+
+
+def test_the_answer_is_about_the_step_at_which_it_was_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.release(**LOADING)
+    world.answer()
+    overtaken(world, monkeypatch, NEXT_STEP)
+    assert world.run("abort", "llama").stdout == "rollout/llama aborted at step 3/3; going back to stable\n"

@@ -48,16 +48,14 @@ def ask(
     UsageError when the request makes no sense, when the release has moved on meanwhile, or when the controller refuses
     it; RolloutLwsError when no controller answers within ``patience`` seconds (0: do not wait).
     """
-    seen = fetch_rollout(transport, rollouts, name)
-    wanted = judge.judge(transport, seen)(seen) if isinstance(judge, Looking) else judge(seen)
-    if isinstance(wanted, Already):
-        return wanted.told
-    action = _action(seen, wanted, reason)
-    requested = _request(transport, rollouts, seen, wanted, action)
+    sent = _send(transport, rollouts, name, judge, reason)
+    if isinstance(sent, Already):
+        return sent.told
+    wanted = sent.wanted
     if patience <= 0:
         return f"rollout/{name}: asked for ({wanted.type}); check the result with `rollout-lws get {name}`"
-    for rollout in follow(transport, rollouts, requested, time.monotonic() + patience):
-        answer = _answered(rollout, action["id"])
+    for rollout in follow(transport, rollouts, sent.rollout, time.monotonic() + patience):
+        answer = _answered(rollout, sent.id)
         if answer == "":
             return wanted.done
         if answer is not None:
@@ -85,14 +83,29 @@ def _answered(rollout: Object, request: str) -> str | None:
     )
 
 
-def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask, action: Object) -> Object:
-    """The Rollout with the request written; UsageError when the release has moved on meanwhile."""
-    rollout, end = seen, time.monotonic() + _PERSISTENCE
-    while time.monotonic() < end:
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that was written: the Rollout with it, and the request's id."""
+
+    rollout: Object
+    wanted: Ask
+    id: str
+
+
+def _send(
+    transport: Transport, rollouts: Resource, name: str, judge: Judge | Looking, reason: str | None
+) -> _Sent | Already:
+    """Write the request into the very version of the Rollout that was judged. After a conflict the Rollout is judged
+    again, since it may be at another step; UsageError when the release has moved on meanwhile.
+    """
+    seen = rollout = fetch_rollout(transport, rollouts, name)
+    wanted, end = _judged(transport, judge, rollout), time.monotonic() + _PERSISTENCE
+    while isinstance(wanted, Ask):
         _refuse_busy(rollout, wanted)
+        action = _action(rollout, wanted, reason)
         try:
-            return transport.merge_patch(
-                rollouts.path(rollout["metadata"]["namespace"], rollout["metadata"]["name"], "status"),
+            written = transport.merge_patch(
+                rollouts.path(rollout["metadata"]["namespace"], name, "status"),
                 {
                     "metadata": {"resourceVersion": rollout["metadata"]["resourceVersion"]},
                     "status": {"requestedAction": action},
@@ -101,16 +114,25 @@ def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask
         except ApiError as error:
             if error.code != 409:
                 raise
-        rollout = fetch_rollout(transport, rollouts, seen["metadata"]["name"])
+        else:
+            return _Sent(written, wanted, action["id"])
+        if time.monotonic() >= end:
+            raise UsageError(
+                f"rollout/{name}: its status changed each time before it could be asked for {wanted.type}, for"
+                f" {_PERSISTENCE:g} s; nothing was changed, try again"
+            )
+        rollout = fetch_rollout(transport, rollouts, name)
         if _identity(rollout, wanted) != _identity(seen, wanted):
             raise UsageError(
-                f"rollout/{seen['metadata']['name']} moved on to step {step_words(rollout)} meanwhile, nothing was"
+                f"rollout/{name} moved on to step {step_words(rollout)} meanwhile, nothing was"
                 " changed: look with `rollout-lws get` and decide again"
             )
-    raise UsageError(
-        f"rollout/{seen['metadata']['name']}: its status changed each time before it could be asked for"
-        f" {wanted.type}, for {_PERSISTENCE:g} s; nothing was changed, try again"
-    )
+        wanted = _judged(transport, judge, rollout)
+    return wanted
+
+
+def _judged(transport: Transport, judge: Judge | Looking, rollout: Object) -> Ask | Already:
+    return judge.judge(transport, rollout)(rollout) if isinstance(judge, Looking) else judge(rollout)
 
 
 def _refuse_busy(rollout: Object, wanted: Ask) -> None:

@@ -15,6 +15,7 @@ from rollout_lws.sandbox.store import Event
 from tests.cli.conftest import World
 from tests.cli.dashboard.pages import Browser, browser, dashboard
 from tests.cli.states import AWAITING, HASH, HEALTHY, LOADING
+from tests.cli.test_actions import NEXT_STEP, overtaken
 from tests.cli.test_edits import keep, lws, store
 
 Object = dict[str, Any]
@@ -74,6 +75,18 @@ async def test_a_page_that_shows_an_older_step_or_release_is_refused(world: Worl
     for given in ({"step": "2"}, {"step": True}, {"step": None}, {"release": None}, {"release": 7}):
         code, answer = await page.act("abort", **given)
         assert (code, answer["refused"]) == (409, "name the release and the step that the page shows")
+    assert not asked
+
+
+@pytest.mark.parametrize("action", ["promote", "abort", "pause", "retry"])
+async def test_a_step_that_begins_while_an_action_is_written_is_acted_on_by_no_page_that_shows_the_one_before(
+    world: World, page: Browser, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    world.release(**SEEN)
+    asked = goes_on(world)
+    overtaken(world, monkeypatch, NEXT_STEP)
+    code, answer = await page.act(action)
+    assert (code, "is at step 3/3 now, not 2" in answer["refused"]) == (409, True)
     assert not asked
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,28 +154,102 @@ def test_undo_to_the_aborted_version_says_what_it_waits_for(world: World) -> Non
     )
 
 
-def test_undo_of_a_surge_aborts_first_so_that_requests_go_before_the_groups_do(world: World) -> None:
-    old = store(world, 1, "v1")
-    world.release(**LOADING | {"capacity": "Surge", "stable": {"templateHash": old}})
+def at_abort(world: World, *steps: Callable[[], object]) -> None:
+    """Have an abort carried out, and then these things happen, one after the other."""
 
     def act(event: Event) -> None:
         asked = ((event.object or {}).get("status") or {}).get("requestedAction")
         if asked and asked["type"] == "Abort":
-            assert version_hash(world.server.get(LEADER_WORKER_SETS, "default", "llama")) == HASH
-            world.later(0, lambda: world.file("Done"))
-            world.later(
-                0.3,
-                lambda: world.server.patch(
-                    world.rollouts, "default", "llama", {"status": {"phase": "Aborted"}}, subresource="status"
-                ),
-            )
+            for place, each in enumerate([lambda: world.file("Done"), *steps]):
+                world.later(0.1 * place, each)
 
     world.do(lambda: world.server.store.subscribe(act))
+
+
+def becoming(world: World, **status: Any) -> Callable[[], object]:
+    """Gives the Rollout this status; to be called on the server's own thread."""
+    change = {"status": status}
+    return lambda: world.server.patch(world.rollouts, "default", "llama", change, subresource="status")
+
+
+def applying(world: World, tag: str) -> Callable[[], object]:
+    """Applies another version; to be called on the server's own thread."""
+    template = {"spec": {"containers": [{"name": "vllm-worker", "image": f"vllm:{tag}"}]}}
+    change = {"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}}
+    return lambda: world.server.patch(LEADER_WORKER_SETS, "default", "llama", change)
+
+
+SURGE = LOADING | {"capacity": "Surge"}
+GOING_BACK = {"reason": "Aborted", "task": "CleanUp"}
+
+
+def test_undo_of_a_surge_aborts_first_so_that_requests_go_before_the_groups_do(world: World) -> None:
+    old = store(world, 1, "v1")
+    world.release(**SURGE | {"stable": {"templateHash": old}})
+    left: list[str] = []
+    at_abort(
+        world,
+        lambda: left.append(version_hash(world.server.get(LEADER_WORKER_SETS, "default", "llama"))),
+        becoming(world, finalising=GOING_BACK),
+        becoming(world, phase="Aborted", finalising=None),
+    )
     first, last = world.run("undo", "llama").stdout.splitlines()
+    assert left == [HASH]
     assert first == "rollout/llama aborted at step 2/3; going back to stable"
     assert last.startswith("leaderworkerset/llama has revision 1 again")
     assert world.status()["phase"] == "Aborted"
     assert version_hash(lws(world)) == old
+
+
+@pytest.mark.parametrize("phase", ["Aborted", "Progressing"])
+def test_a_version_that_comes_while_an_undo_aborts_is_not_taken_back_with_it(world: World, phase: str) -> None:
+    """Whether its release begins at once or not, which may take long."""
+    old = store(world, 1, "v1")
+    world.release(**SURGE | {"stable": {"templateHash": old}})
+    at_abort(world, applying(world, "v3"), becoming(world, phase=phase, observedTemplateHash="that of v3"))
+    result = world.run("undo", "llama")
+    assert (result.exit_code, result.stdout) == (1, "rollout/llama aborted at step 2/3; going back to stable\n")
+    assert str(result.exception) == (
+        "leaderworkerset/llama was given another version in its template meanwhile, so no version was put back: look"
+        " with `rollout-lws get llama`; `rollout-lws undo llama` undoes what there is now"
+    )
+    assert "vllm:v3" in images(world)
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ([{"finalising": GOING_BACK}, {"finalising": None}], "rollout/llama releases its version again"),
+        ([{"phase": "Healthy", "stable": {"templateHash": HASH}}], "has another stable version than before"),
+    ],
+    ids=["retried", "promoted"],
+)
+def test_a_release_that_goes_on_while_an_undo_aborts_is_left_alone(
+    world: World, then: list[dict[str, Any]], words: str
+) -> None:
+    world.release(**SURGE | {"stable": {"templateHash": store(world, 1, "v1")}})
+    at_abort(world, *(becoming(world, **each) for each in then))
+    result = world.run("undo", "llama")
+    assert (result.exit_code, words in str(result.exception)) == (1, True), result.exception
+    assert version_hash(lws(world)) == HASH
+
+
+def test_an_undo_aborts_no_other_release_than_that_which_it_has_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.release(**SURGE | {"stable": {"templateHash": store(world, 1, "v1")}})
+    look = edit_client.look
+
+    def then_another_release_begins(*given: Any) -> Any:
+        seen = look(*given)
+        world.do(becoming(world, observedTemplateHash="another", observedRolloutID="r8"))
+        return seen
+
+    monkeypatch.setattr(edit_client, "look", then_another_release_begins)
+    result = world.run("undo", "llama")
+    assert (result.exit_code, "is about another release now, nothing was changed" in str(result.exception)) == (1, True)
+    assert "requestedAction" not in world.status()
+    assert version_hash(lws(world)) == HASH
 
 
 def test_the_hold_is_let_go_of_only_by_whoever_says_that_it_is_meant(world: World) -> None:

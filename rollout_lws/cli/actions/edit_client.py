@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from rollout_lws.cli import gitops, versions
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.actions import action_rules, pair_rules
+from rollout_lws.cli.actions import action_rules, pair_rules, undo_rules
 from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.releases import fetch_companions, side_hash, stored_versions
-from rollout_lws.cli.rollouts import fetch_named, fetch_rollout, fetch_workload, recorded_capacity
-from rollout_lws.cli.sides import Sides, called, kept_version, scales_sides, sides_of, standing_in
+from rollout_lws.cli.rollouts import fetch_named, fetch_rollout, fetch_workload, releasing
+from rollout_lws.cli.sides import Sides, called, scales_sides, sides_of
 from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import Resource
@@ -75,18 +75,6 @@ def look(
     return seen
 
 
-def released(seen: Seen) -> str:
-    """What becomes of another version in the LWS: while another one stands in for it, it has no groups."""
-    made = standing_in(seen.rollout)
-    if not made or action_rules.phase_of(seen.rollout) == "Progressing":
-        return "it is released in steps"
-    if action_rules.waits_to_leave(seen.rollout):
-        return f"it waits for `rollout-lws home {seen.rollout['metadata']['name']}`"
-    loads = seen.rollout["spec"].get("replicas")
-    count = "its groups" if not loads else "1 group" if loads == 1 else f"{loads} groups"
-    return f"it is released in steps and loads {count}, and the requests come back from {called(seen.rollout, made)}"
-
-
 #: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.
 Edit = Callable[[Seen], tuple[versions.Operations, str]]
 #: Raises UsageError when the Rollout is not as the user has seen it.
@@ -101,32 +89,24 @@ def undo(
     number: int | None = None,
     force: bool = False,
     pin: Pin | None = None,
+    reason: str | None = None,
     tell: Callable[[str], object],
 ) -> str:
     """Put stored version ``number`` into the LWS, by default the one before, and return what was done as a message.
-    What is done before that is passed to ``tell``.
+    What is done before that is passed to ``tell``; ``reason`` is that of an abort, which comes first with surge groups.
     """
 
     def make(seen: Seen) -> tuple[versions.Operations, str]:
         found = versions.to_undo(seen.known, seen.live, seen.stable, number)
-        what = released(seen)
-        if found.template_hash == seen.stable:
-            on = action_rules.phase_of(seen.rollout) == "Progressing"
-            what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
-        elif found.template_hash == seen.aborted:
-            what = f"it was aborted, so it waits for `rollout-lws retry {name}`"
-        elif kept_version(seen.rollout) == found.template_hash:
-            what = "its groups are still there, and get all requests without steps"
+        what = undo_rules.becomes(seen.rollout, found.template_hash, seen.stable)
         message = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
         return versions.putting_back(seen.lws, found.members), message
 
     def prepare(seen: Seen) -> bool:
-        # When the template is the stable one again, LWS deletes all surge groups at once, so drain requests first.
         found = versions.to_undo(seen.known, seen.live, seen.stable, number)
-        surge = recorded_capacity(seen.rollout).surges and action_rules.phase_of(seen.rollout) == "Progressing"
-        if not surge or found.template_hash != seen.stable:
+        if not undo_rules.aborts(seen.rollout, found.template_hash, seen.stable):
             return False
-        _abort(seen, tell)
+        _abort(seen, pin, reason or "undo", tell)
         return True
 
     def instead(seen: Seen, sides: Sides) -> str:
@@ -147,20 +127,54 @@ def edit(
     pin: Pin | None = None,
 ) -> str:
     """Edit the LWS, and return what was done as a message. ``prepare`` runs before a needed edit and returns whether it
-    changed the release. With ``force`` also what a GitOps controller keeps.
+    has ended the release. With ``force`` also what a GitOps controller keeps. ``pin`` is judged before each write.
     """
     seen = look(transport, rollouts, name, instead)
     if pin is not None:
         pin(seen.rollout)
+        _refuse_unseen(seen)
     operations, told = make(seen)
     if operations:
         _refuse_kept(seen.lws, force)
         if prepare is not None and prepare(seen):
-            seen = look(transport, rollouts, name)
+            before, seen = seen, look(transport, rollouts, name, instead)
+            _refuse_others(before, seen)
             operations, told = make(seen)
+        elif pin is not None:
+            # To read the history and the workload may have taken long.
+            pin(fetch_rollout(transport, rollouts, name))
     if operations:
         patch(seen, operations)
     return f"{seen.called} {told}"
+
+
+def _refuse_unseen(seen: Seen) -> None:
+    """UsageError when the template has a version that is not the one of which the status tells: a user who sees the
+    release does not see that one yet.
+    """
+    _, judged = _judged(seen.rollout)
+    if judged and judged != seen.live:
+        raise UsageError(
+            f"{seen.called} has another version in its template since, of which rollout/"
+            f"{seen.rollout['metadata']['name']} does not tell yet: look again in a moment and decide again"
+        )
+
+
+def _refuse_others(before: Seen, seen: Seen) -> None:
+    """UsageError when what an abort has left is not what was to be undone: that took as long as requests run."""
+    name = seen.rollout["metadata"]["name"]
+    if (seen.lws["metadata"]["uid"], seen.live) != (before.lws["metadata"]["uid"], before.live):
+        what = f"{seen.called} was given another version in its template meanwhile"
+    elif releasing(seen.rollout):
+        what = f"rollout/{name} releases its version again"
+    elif (seen.rollout["metadata"]["uid"], seen.stable) != (before.rollout["metadata"]["uid"], before.stable):
+        what = f"rollout/{name} has another stable version than before"
+    else:
+        return
+    raise UsageError(
+        f"{what}, so no version was put back: look with `rollout-lws get {name}`; `rollout-lws undo {name}` undoes"
+        " what there is now"
+    )
 
 
 def patch(seen: Seen, operations: versions.Operations) -> None:
@@ -176,14 +190,33 @@ def patch(seen: Seen, operations: versions.Operations) -> None:
         raise
 
 
-def _abort(seen: Seen, tell: Callable[[str], object]) -> None:
-    """Abort the release and wait until the rollback has finished."""
-    name = seen.rollout["metadata"]["name"]
-    tell(ask(seen.transport, seen.rollouts, name, action_rules.abort(), reason="undo"))
-    current = fetch_rollout(seen.transport, seen.rollouts, name)
+def _abort(seen: Seen, pin: Pin | None, reason: str, tell: Callable[[str], object]) -> None:
+    """Abort the release that was seen, and wait until the rollback has finished or another release is on."""
+    name, meant = seen.rollout["metadata"]["name"], _judged(seen.rollout)
+
+    def judge(rollout: Object) -> action_rules.Ask | action_rules.Already:
+        if _judged(rollout) != meant:
+            raise UsageError(
+                f"rollout/{name} is about another release now, nothing was changed: look with `rollout-lws get {name}`"
+                " and decide again"
+            )
+        if pin is not None:
+            pin(rollout)
+        return action_rules.abort()(rollout)
+
+    tell(ask(seen.transport, seen.rollouts, name, judge, reason=reason))
+    current, goes_back = fetch_rollout(seen.transport, seen.rollouts, name), False
     for rollout in follow(seen.transport, seen.rollouts, current, None):
-        if action_rules.phase_of(rollout) != "Progressing":
+        ending = bool((rollout.get("status") or {}).get("finalising"))
+        # Another release may begin without a moment in which none is on.
+        if not releasing(rollout) or _judged(rollout) != meant or (goes_back and not ending):
             return
+        goes_back = goes_back or ending
+
+
+def _judged(rollout: Object) -> tuple[str, str | None]:
+    """The Rollout, and the version that its status is about."""
+    return rollout["metadata"]["uid"], (rollout.get("status") or {}).get("observedTemplateHash")
 
 
 def _path(lws: Object) -> str:

@@ -13,8 +13,8 @@ import click
 
 from rollout_lws.cli import versions
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.actions import edit_client, pair_rules
-from rollout_lws.cli.actions.edit_client import Seen, look, patch, released
+from rollout_lws.cli.actions import edit_client, pair_rules, undo_rules
+from rollout_lws.cli.actions.edit_client import Seen, look, patch
 from rollout_lws.cli.options import rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
@@ -86,7 +86,7 @@ def restart(name: str, force: bool, target: Target) -> None:
                 f" nothing to restart before it is promoted, or taken back with `rollout-lws undo {release_name(name)}`"
             )
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        return versions.restarting(seen.lws, now), f"is to be restarted: {released(seen)}"
+        return versions.restarting(seen.lws, now), f"is to be restarted: {undo_rules.released(seen.rollout)}"
 
     transport, rollouts = _cluster(target)
     message = edit_client.edit(

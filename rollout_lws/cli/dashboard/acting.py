@@ -63,6 +63,7 @@ class Acting:
             number=_number(asked, "revision"),
             force=asked.get("force") is True,
             pin=pin,
+            reason=_reason(asked),
             tell=told.append,
         )
         return "; ".join([*told, done])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.actions import edit_client
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.errors import ApiError
 from rollout_lws.sandbox.faults import Effect
@@ -16,7 +17,7 @@ from tests.cli.conftest import World
 from tests.cli.dashboard.pages import Browser, browser, dashboard
 from tests.cli.states import AWAITING, HASH, HEALTHY, LOADING
 from tests.cli.test_actions import NEXT_STEP, overtaken
-from tests.cli.test_edits import keep, lws, store
+from tests.cli.test_edits import applying, at_abort, becoming, images, keep, lws, store
 
 Object = dict[str, Any]
 SEEN: Object = AWAITING | {"observedRolloutID": "r7"}
@@ -177,6 +178,58 @@ async def test_undo_goes_to_the_version_that_the_page_names(world: World, page: 
     store(world, 2, "v2")
     world.release(**HEALTHY)
     assert (await page.act("undo", release="", step=0, revision=1))[0] == 200
+    assert version_hash(lws(world)) == old
+
+
+async def test_undo_takes_no_version_back_that_the_page_does_not_show_yet(
+    world: World, page: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is applied between the look at the Rollout and that at the workload, too."""
+    world.release(**SEEN | {"stable": {"templateHash": store(world, 1, "v1")}})
+    fetch = edit_client.fetch_workload
+
+    def just_applied(*given: Any) -> Any:
+        world.do(applying(world, "v3"))
+        return fetch(*given)
+
+    monkeypatch.setattr(edit_client, "fetch_workload", just_applied)
+    code, answer = await page.act("undo")
+    assert (code, "has another version in its template since, of which rollout/llama does not tell" in str(answer)) == (
+        409,
+        True,
+    )
+    assert "vllm:v3" in images(world)
+
+
+async def test_undo_is_pinned_until_it_writes(world: World, page: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.release(**SEEN | {"stable": {"templateHash": store(world, 1, "v1")}})
+    look = edit_client.look
+
+    def then_the_next_step_begins(*given: Any) -> Any:
+        seen = look(*given)
+        world.do(becoming(world, **NEXT_STEP))
+        return seen
+
+    monkeypatch.setattr(edit_client, "look", then_the_next_step_begins)
+    for capacity in ("InPlace", "Surge"):
+        world.do(becoming(world, currentStepIndex=2, capacity=capacity))
+        code, answer = await page.act("undo")
+        assert (code, "is at step 3/3 now, not 2" in answer["refused"]) == (409, True)
+    assert version_hash(lws(world)) == HASH
+    assert "requestedAction" not in world.status()
+
+
+@pytest.mark.parametrize(("given", "kept"), [({"reason": "too slow"}, "too slow"), ({}, "undo")])
+async def test_the_reason_of_an_undo_is_that_of_the_abort_which_it_makes(
+    world: World, page: Browser, given: Object, kept: str
+) -> None:
+    old = store(world, 1, "v1")
+    world.release(**SEEN | {"capacity": "Surge", "stable": {"templateHash": old}})
+    at_abort(world, becoming(world, phase="Aborted"))
+    code, answer = await page.act("undo", **given)
+    assert (code, answer["told"].startswith("rollout/llama aborted at step 2/3; going back to stable; ")) == (200, True)
+    last = world.status()["lastAction"]
+    assert (last["type"], last["reason"]) == ("Abort", kept)
     assert version_hash(lws(world)) == old
 
 

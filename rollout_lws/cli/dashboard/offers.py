@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions import action_rules, undo_rules
 from rollout_lws.cli.actions.action_rules import Already, Ask, Judge
 from rollout_lws.cli.get.ahead import after_approval, effect_of_abort, effect_of_home, effect_of_start, live_hash
 from rollout_lws.cli.get.plan import PlannedStep, planned_steps
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import gates, recorded_capacity, releasing
-from rollout_lws.cli.sides import called, edited, sides_of, standing_in
+from rollout_lws.cli.rollouts import gates, releasing
+from rollout_lws.cli.sides import called, edited, kept_version, serving_hash, sides_of, standing_in
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -62,11 +62,23 @@ def _may_undo(rollout: Object) -> Ask | Already:
     return Ask("Undo", "")
 
 
+def _undoes_to(shown: Release) -> tuple[str, str]:
+    """The version that an undo puts back, and the stable one. At rest that is in the history, which is read only when
+    it is undone; "" for one that has to load.
+    """
+    live = shown.edited.workload.version.template_hash if shown.edited is not None else ""
+    stable = serving_hash(shown.rollout) or live
+    return (stable if live != stable else kept_version(shown.rollout)), stable
+
+
 def _effect_of_undo(shown: Release) -> str:
-    if not releasing(shown.rollout):
-        return "the version before is released in steps"
-    first = "the release is aborted; then " if recorded_capacity(shown.rollout).surges else ""
-    return f"{first}the stable version is in the template again, and the release goes back to it"
+    version, stable = _undoes_to(shown)
+    what = "the stable version" if version == stable else "the version before"
+    return undo_rules.effect(shown.rollout, version, stable, what)
+
+
+def _undo_aborts(shown: Release) -> bool:
+    return undo_rules.aborts(shown.rollout, *_undoes_to(shown))
 
 
 ACTIONS = (
@@ -135,16 +147,21 @@ ACTIONS = (
 
 
 def offers(shown: Release, steps: tuple[PlannedStep, ...]) -> list[Object]:
-    """Each action that the page has a button for: ``refused`` is why it makes no sense now, "" where it does."""
+    """Each action that the page has a button for: ``refused`` is why it makes no sense now, "" where it does. Of undo
+    ``aborts`` says whether it aborts the release first.
+    """
     listed = [_offer(each, shown) for each in ACTIONS if each.applies(shown)]
     return [*listed, *_jumps(shown, steps), *_skips(shown)]
 
 
 def _offer(action: Action, shown: Release) -> Object:
     refused = refusal(action.judge(shown), shown.rollout)
-    if refused:
-        return _told(action.name, action.label, "", "", refused)
-    return _told(action.name, action.label, action.question(shown), action.effect(shown), "")
+    told = (
+        _told(action.name, action.label, "", "", refused)
+        if refused
+        else _told(action.name, action.label, action.question(shown), action.effect(shown), "")
+    )
+    return {**told, "aborts": _undo_aborts(shown)} if action.name == "undo" else told
 
 
 def _told(action: str, label: str, question: str, effect: str, refused: str) -> Object:

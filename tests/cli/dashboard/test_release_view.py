@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.dashboard.history_view import history_view
 from rollout_lws.cli.dashboard.loads import loads
 from rollout_lws.cli.dashboard.release_view import view
 from rollout_lws.cli.dashboard.rows import row
 from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.plan import planned_steps
-from rollout_lws.cli.releases import Release
+from rollout_lws.cli.releases import Release, typed
+from rollout_lws.cli.versions import Stored
+from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from tests.cli.get.objects import NOW, canary, lws, pod, release, rollout
 
 Object = dict[str, Any]
@@ -261,7 +264,6 @@ def test_what_may_be_done_is_offered_with_a_question_and_its_effect() -> None:
     assert found["approve"]["question"] == "Approve step 2/3 of llama?"
     assert found["approve"]["effect"] == "the stable groups are renewed, all requests end at the new version"
     assert found["abort"]["question"] == "Abort release r7 of llama?"
-    assert found["undo"]["effect"] == "the stable version is in the template again, and the release goes back to it"
     assert found["jump1"]["question"] == "Go to step 1 of llama?"
     assert found["jump1"]["effect"] == "1 group of the new version, 10% traffic"
     assert found["jump3"]["effect"] == "promotes the new version"
@@ -281,6 +283,81 @@ def test_what_makes_no_sense_is_offered_with_the_reason_and_nothing_is_asked() -
     }
     assert found["undo"]["question"] == "Put the version before into leaderworkerset/llama?"
     assert not any(key.startswith(("jump", "skip", "home", "start")) for key in found)
+
+
+LIVE = typed(lws(), LeaderWorkerSet).version.template_hash
+OTHER = {"templateHash": "that of another version"}
+ITSELF = {"templateHash": LIVE}
+KEPT: Object = {
+    "finalising": {"reason": "Success", "task": "CleanUp"},
+    "kept": {"templateHash": "that of the version before", "since": "2026-01-01T11:00:00Z"},
+}
+IN_STABLE = "the stable version is in the template again: "
+IN_BEFORE = "the version before is in the template again: "
+
+
+@pytest.mark.parametrize(
+    ("status", "aborts", "effect"),
+    [
+        ({**AWAITING, "stable": OTHER}, False, f"{IN_STABLE}the release goes back to it"),
+        (
+            {**AWAITING, "stable": OTHER, "capacity": "Surge"},
+            True,
+            f"the release is aborted; then {IN_STABLE}the release goes back to it",
+        ),
+        ({"phase": "Aborted", "stable": OTHER}, False, f"{IN_STABLE}it is what serves, so nothing restarts"),
+        ({"phase": "Healthy", "stable": ITSELF}, False, f"{IN_BEFORE}it is released in steps"),
+        # The stable template is back already, and the release goes back to it.
+        (
+            {
+                **AWAITING,
+                "stable": ITSELF,
+                "capacity": "Surge",
+                "finalising": {"reason": "Rollback", "task": "CleanUp"},
+            },
+            False,
+            f"{IN_BEFORE}it is released in steps",
+        ),
+        (
+            {"phase": "Healthy", "stable": ITSELF, **KEPT},
+            False,
+            f"{IN_BEFORE}its groups are still there, and get all requests without steps",
+        ),
+    ],
+    ids=["in steps", "surge", "aborted", "at rest", "going back", "kept"],
+)
+def test_undo_says_which_version_comes_back_and_what_becomes_of_it(status: Object, aborts: bool, effect: str) -> None:
+    found = offered(seen(**status))["undo"]
+    assert (found["aborts"], found["effect"]) == (aborts, effect)
+
+
+def undos(**status: Any) -> dict[str, Object]:
+    """What is said of an undo to each of four versions of a history, by hash."""
+    known = [
+        Stored(number, known, f"r{number}", "", {})
+        for number, known in enumerate(("bad", "new", "stable", ""), start=1)
+    ]
+    told = rollout(CANARY, stable={"templateHash": "stable"}, aborted={"templateHash": "bad"}, **status)
+    return {each["version"]: each["undo"] for each in history_view(known, told)["versions"]}
+
+
+def test_the_history_says_what_an_undo_to_each_version_does() -> None:
+    again = "is in the template again: "
+    assert undos(**AWAITING, capacity="Surge") == {
+        "bad": {
+            "effect": f"version 1 {again}it was aborted, so it waits for `rollout-lws retry llama`",
+            "aborts": False,
+        },
+        "new": {"effect": f"version 2 {again}it is released in steps", "aborts": False},
+        "stable": {
+            "effect": f"the release is aborted; then version 3 {again}the release goes back to it",
+            "aborts": True,
+        },
+        "": {"effect": f"version 4 {again}it is released in steps", "aborts": False},
+    }
+    at_rest = undos(phase="Healthy")
+    assert at_rest["stable"] == {"effect": f"version 3 {again}it is what serves, so nothing restarts", "aborts": False}
+    assert at_rest["new"]["effect"] == f"version 2 {again}it is released in steps"
 
 
 def test_undo_is_not_offered_for_a_pair() -> None:

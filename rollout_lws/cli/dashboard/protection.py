@@ -40,8 +40,7 @@ class Door:
     """What lets a request in: the ``hosts`` (``name:port``) that the server is reached by, the ``token`` of the first
     address, and the ``ticket`` that a browser gets for it, as the cookie of this name.
 
-    ``once`` is a token that lets in one browser: that of the command line by which it is opened, which other users of
-    the machine can see. "" when it is spent.
+    ``once`` is a token that lets in one browser: that which the command opens. "" when it is spent.
     """
 
     hosts: frozenset[str]

@@ -53,7 +53,7 @@ class Page:
 
 
 class Dashboard:
-    """The server of one page. ``application`` is aiohttp's."""
+    """The server of one page. ``application`` is aiohttp's; ``taken`` is set once the browser that was opened is in."""
 
     def __init__(self, page: Page, door: Door) -> None:
         self._page, self._door = page, door
@@ -61,6 +61,7 @@ class Dashboard:
         self._acting = Acting(page.transport, page.rollouts, read_only=page.read_only)
         self._files = _files()
         self._list: ListFeed | None = None
+        self.taken = asyncio.Event()
         self.application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._guarded])
         self.application.cleanup_ctx.append(self._listing)
         router = self.application.router
@@ -74,6 +75,10 @@ class Dashboard:
         # An address is what is shown: the page reads it.
         router.add_get("/", self._index)
         router.add_get(_ROLLOUT, self._index)
+
+    def revoke(self) -> None:
+        """The token for one browser lets none in any more."""
+        self._door = replace(self._door, once="")
 
     async def _listing(self, _: web.Application) -> AsyncIterator[None]:
         page = self._page
@@ -97,7 +102,8 @@ class Dashboard:
     def _let_in(self, request: web.Request, verdict: Enter) -> web.Response:
         """To the same address without the token, which is then in no history."""
         if verdict.spent:
-            self._door = replace(self._door, once="")
+            self.revoke()
+            self.taken.set()
         # Two slashes at the beginning would lead to another server.
         address = "/" + str(request.rel_url.without_query_params(TOKEN)).lstrip("/")
         answer = web.Response(status=303, headers={**HEADERS, "Location": address})

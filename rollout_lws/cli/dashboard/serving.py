@@ -7,15 +7,15 @@ import http.client
 import ipaddress
 import secrets
 import socket
-import webbrowser
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import click
 from aiohttp import web
 
 from rollout_lws.cli.dashboard.background import in_thread
+from rollout_lws.cli.dashboard.opening import Invitation, opened
 from rollout_lws.cli.dashboard.protection import SERVER, TOKEN, Door
 from rollout_lws.cli.dashboard.server import Dashboard, Page
 from rollout_lws.errors import UsageError
@@ -64,10 +64,10 @@ def _with_port(names: Iterable[str], port: int) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where a page is: an address with the token, to be printed, and one that lets in a single browser."""
+    """Where a page is: an address with the token, to be printed, and one for the browser that is opened."""
 
     url: str
-    once: str
+    invitation: Invitation
 
 
 async def serve(page: Page, place: Place, *, first: str = "", opens: bool = False) -> None:
@@ -80,10 +80,13 @@ async def serve(page: Page, place: Place, *, first: str = "", opens: bool = Fals
                 " what is sent can be read on the way, the token too",
                 err=True,
             )
-        if opens:
-            await in_thread(webbrowser.open, served.once)
         click.echo("Ctrl-C ends it", err=True)
-        await asyncio.Event().wait()
+        async with opened(served.invitation, _tell) if opens else nullcontext():
+            await asyncio.Event().wait()
+
+
+def _tell(trouble: str) -> None:
+    click.echo(f"rollout-lws: {trouble}", err=True)
 
 
 @asynccontextmanager
@@ -94,15 +97,16 @@ async def serving(page: Page, place: Place, first: str = "") -> AsyncIterator[Se
     token, once, ticket = (secrets.token_urlsafe(24) for _ in range(3))
     # Cookies are the same for all ports of a host.
     door = Door(place.hosts(port), token, ticket, f"rollout-lws-{port}", once)
+    dashboard = Dashboard(page, door)
     runner = web.AppRunner(
-        Dashboard(page, door).application, access_log=None, handler_cancellation=True, shutdown_timeout=_FAREWELL
+        dashboard.application, access_log=None, handler_cancellation=True, shutdown_timeout=_FAREWELL
     )
     await runner.setup()
     try:
         await web.SockSite(runner, sock).start()
         host = f"[{place.address}]" if ":" in place.address else place.address
         url = f"http://{host}:{port}/{first}?{TOKEN}="
-        yield Served(url + token, url + once)
+        yield Served(url + token, Invitation(url + once, dashboard.taken, dashboard.revoke))
     finally:
         await runner.cleanup()
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import webbrowser
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.dashboard.background import in_thread
+from rollout_lws.cli.dashboard.opening import opened
 from rollout_lws.cli.dashboard.server import Page
 from rollout_lws.cli.dashboard.serving import Place, serving
 from rollout_lws.cli.demo.plan import Plan
@@ -44,9 +44,9 @@ async def shown(
         page = Page(transport, rollouts, "", None, read_only=False, caller=caller)
         async with serving(page, Place(), f"{plan.namespace}/{plan.name}") as served:
             teller.say("page", served.url)
-            if showing.opens:
-                await in_thread(webbrowser.open, served.once)
-            yield
+            tell = partial(teller.say, "page")
+            async with opened(served.invitation, tell) if showing.opens else nullcontext():
+                yield
 
 
 async def until_interrupted(teller: Teller) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,6 +22,14 @@ from tests.cli.conftest import World
 Object = dict[str, Any]
 #: Seconds in which a change has to be told; a busy machine needs some.
 PATIENCE = 20.0
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for what threads do in their own time."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
 
 
 class Stream:

@@ -96,18 +96,35 @@ def test_it_ends_at_once_though_the_api_server_does_not_answer(world: World) -> 
             assert time.monotonic() - began < 5
 
 
-def test_it_opens_the_browser_with_an_address_for_one_browser(world: World, tmp_path: Path) -> None:
+def test_it_opens_the_browser_without_a_secret_among_the_arguments(world: World, tmp_path: Path) -> None:
     told, browser = tmp_path / "opened", tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {told}.new && mv {told}.new {told}\n')
+    browser.write_text(f'#!/bin/sh\necho "$@" > {told}.new && mv {told}.new {told}\n')
     browser.chmod(0o755)
-    with running(world, environment={"BROWSER": str(browser)}) as (process, printed):
+    with running(world, environment={"BROWSER": str(browser), "HOME": str(tmp_path)}) as (process, printed):
         while not told.exists():
             assert process.poll() is None
             time.sleep(0.02)
         opened = told.read_text().strip()
-        assert opened.partition("?")[0] == printed.partition("?")[0]
-        assert opened != printed
-        assert cookie_of(opened) == cookie_of(printed)
+        assert opened.startswith(tmp_path.as_uri())
+        assert "token" not in opened
+        file = Path(opened.removeprefix("file://"))
+        found = re.search(r'href="(http://[^"]+)"', file.read_text())
+        assert found and found[1] != printed
+        assert cookie_of(found[1]) == cookie_of(printed)
+        while file.parent.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_no_browser_is_told_and_nothing_is_left_in_the_home(world: World, tmp_path: Path, number: int) -> None:
+    environment = {"BROWSER": "/bin/false", "PATH": str(tmp_path), "HOME": str(tmp_path)}
+    with running(world, environment=environment) as (process, _):
+        assert process.stderr is not None
+        assert process.stderr.readline() == "Ctrl-C ends it\n"
+        assert "no browser could be opened here: open the address above yourself" in process.stderr.readline()
+        ended(process, number)
+    assert not list(tmp_path.glob("rollout-lws-*"))
 
 
 def test_an_address_that_is_not_loopback_is_warned_of_and_asks_for_the_token_all_the_same(world: World) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,20 +17,12 @@ from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import PODS
 from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
-from tests.cli.dashboard.pages import PATIENCE, Browser, browser, dashboard, page_of
+from tests.cli.dashboard.pages import Browser, dashboard, eventually, page_of
 from tests.cli.get.objects import pod
 from tests.cli.states import AWAITING, HEALTHY
 from tests.cli.test_edits import store
 
 Object = dict[str, Any]
-
-
-async def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for what threads do in their own time."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 def watches() -> int:
@@ -97,17 +87,6 @@ async def test_the_first_address_gives_a_ticket_and_is_left_at_once(world: World
                 asked = aiohttp.client.URL(base + path, encoded=True)
                 async with session.get(asked, allow_redirects=False) as answer:
                     assert (answer.status, answer.headers["Location"]) == (303, leads)
-
-
-async def test_the_address_that_the_browser_is_opened_with_is_good_for_one_browser(world: World) -> None:
-    async with serving(page_of(world), Place()) as served:
-        async with browser(served.once):
-            pass
-        with pytest.raises(AssertionError, match="has not been let in"):
-            async with browser(served.once):
-                pass
-        async with browser(served.url), browser(served.url):
-            pass
 
 
 async def test_the_ticket_of_another_dashboard_is_worth_nothing_here(world: World) -> None:

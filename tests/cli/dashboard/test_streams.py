@@ -25,8 +25,8 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CORE_EVENTS, LEADER_WORKER_SETS, NAMESPACES
 from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
-from tests.cli.dashboard.pages import PATIENCE, Browser, browser, dashboard, page_of
-from tests.cli.dashboard.test_server import eventually, put, watches
+from tests.cli.dashboard.pages import PATIENCE, Browser, browser, dashboard, eventually, page_of
+from tests.cli.dashboard.test_server import put, watches
 from tests.cli.get.objects import pod
 from tests.cli.states import AWAITING, HEALTHY, LOADING
 

@@ -151,24 +151,28 @@ class Dashboard:
         return self._page.transport.clock.now().isoformat(timespec="milliseconds")
 
     async def _group(self, request: web.Request) -> web.Response:
-        named = request.match_info
-        with self._page.transport.within(named["namespace"]) as transport:
-            found = await in_thread(
-                fetch_group,
-                transport,
-                self._page.rollouts,
-                self._page.caller(named["namespace"]),
-                named["name"],
-                named["workload"],
-                named["index"],
-            )
-        return web.json_response(found)
+        namespace, name, workload, index = (
+            request.match_info[each] for each in ("namespace", "name", "workload", "index")
+        )
+        rollouts, caller = self._page.rollouts, self._page.caller(namespace)
+        return await self._fetched(
+            namespace, lambda transport: fetch_group(transport, rollouts, caller, name, workload, index)
+        )
 
     async def _history(self, request: web.Request) -> web.Response:
-        named = request.match_info
-        with self._page.transport.within(named["namespace"]) as transport:
-            found = await in_thread(fetch_history, transport, self._page.rollouts, named["name"])
-        return web.json_response(found)
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        return await self._fetched(namespace, lambda transport: fetch_history(transport, self._page.rollouts, name))
+
+    async def _fetched(self, namespace: str, fetch: Callable[[Transport], Object]) -> web.Response:
+        """The answer with what is read from the cluster."""
+
+        def read() -> Object:
+            # The thread that reads opens and closes its connection: the event loop would wait for that thread to close
+            # it, when a page goes whose request is on.
+            with self._page.transport.within(namespace) as transport:
+                return fetch(transport)
+
+        return web.json_response(await in_thread(read))
 
     async def _rights(self, request: web.Request) -> web.Response:
         namespace, kind = request.match_info["namespace"], request.query.get("kind", "")

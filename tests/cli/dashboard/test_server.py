@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import threading
+import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.dashboard import server
 from rollout_lws.cli.dashboard.protection import HEADERS
 from rollout_lws.cli.dashboard.serving import Place, serving
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import PODS
 from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
-from tests.cli.dashboard.pages import Browser, dashboard, eventually, page_of
+from tests.cli.dashboard.pages import PATIENCE, Browser, dashboard, eventually, page_of
 from tests.cli.get.objects import pod
 from tests.cli.states import AWAITING, HEALTHY
 from tests.cli.test_edits import store
@@ -125,6 +131,82 @@ async def test_what_the_api_server_refuses_is_refused_with_its_words(world: Worl
         world.do(lambda: setattr(faults, "stopped", True))
         code, answer = await page.get("/groups/default/llama/llama/0")
         assert (code, "no answer from" in answer["refused"]) == (502, True)
+
+
+class Stalling(BaseHTTPRequestHandler):
+    """An API server that begins an answer, and sends the rest of it only once it may."""
+
+    protocol_version = "HTTP/1.1"
+    began, may = threading.Event(), threading.Event()
+
+    def do_GET(self) -> None:
+        stalls, watches = self.path == "/stalled", "watch=true" in self.path
+        body = b"" if watches else b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.flush()
+        if stalls:
+            self.began.set()
+            self.may.wait(PATIENCE)
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class ThreadingServer(ThreadingHTTPServer):
+    daemon_threads = True
+    # Connections that are kept need not be waited for.
+    block_on_close = False
+
+
+@pytest.mark.parametrize("path", ["/groups/default/llama/llama/0", "/history/default/llama"])
+async def test_a_page_that_goes_while_it_is_answered_holds_up_no_other(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    outcomes = list[object]()
+
+    def fetch(transport: Transport, *_: object) -> object:
+        try:
+            outcomes.append(transport.get("/stalled"))
+        except BaseException as error:
+            outcomes.append(error)
+            raise
+        return outcomes[-1]
+
+    monkeypatch.setattr(server, "fetch_group", fetch)
+    monkeypatch.setattr(server, "fetch_history", fetch)
+    Stalling.began.clear()
+    Stalling.may.clear()
+    with ThreadingServer(("127.0.0.1", 0), Stalling) as api:
+        threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        told = re.sub(r"http://[^ \n]+", f"http://127.0.0.1:{api.server_port}", world.kubeconfig.read_text())
+        (tmp_path / "stalling").write_text(told)
+        monkeypatch.setattr(world, "kubeconfig", tmp_path / "stalling")
+        async with dashboard(world) as page:
+            asked = asyncio.create_task(page.get(path))
+            await eventually(Stalling.began.is_set)
+            # The reader has come to the body, and waits for it.
+            await eventually(lambda: _waits_in("read"))
+            asked.cancel()
+            try:
+                for _ in range(3):
+                    assert (await asyncio.wait_for(page.get("/"), 5))[0] == 200
+            finally:
+                Stalling.may.set()
+            await eventually(lambda: bool(outcomes))
+        api.shutdown()
+    assert [type(each) for each in outcomes] == [dict]
+
+
+def _waits_in(function: str) -> bool:
+    """Whether a thread that reads for a page is in this function of the HTTP client."""
+    for frame in sys._current_frames().values():
+        names = [each.f_code.co_name for each, _ in traceback.walk_stack(frame)]
+        if "fetch" in names and function in names:
+            return True
+    return False
 
 
 def _forbidden(said: str) -> Any:
@@ -299,8 +381,6 @@ async def test_a_browser_is_told_of_all_modules_at_once(world: World) -> None:
 
 def test_the_files_of_the_page_are_known_kinds_only() -> None:
     from importlib.resources import files
-
-    from rollout_lws.cli.dashboard import server
 
     names = {each.name for each in files("rollout_lws.cli.dashboard").joinpath("page").iterdir()}
     assert "index.html" in names

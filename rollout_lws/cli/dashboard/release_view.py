@@ -55,7 +55,7 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
         "causes": [_cause(each) for each in status.get("notReadyGroups") or ()],
         "at": int(status.get("currentStepIndex") or 0),
         "stepState": str(status.get("currentStepState") or ""),
-        "current": current(rollout, entries),
+        "current": current(rollout),
         "ending": ending(rollout),
         "steps": [step_view(rollout, each, entries) for each in steps],
         "after": after_approval(shown, steps),

@@ -45,18 +45,20 @@ def _state(rollout: Object, index: int, entries: list[Object]) -> str:
     return _DONE if index < at else _AHEAD
 
 
-def current(rollout: Object, entries: list[Object]) -> Object:
-    """What is on: the step, 0 at rest and at the end of a release; its state; what is waited for, and since when."""
-    status, said = rollout.get("status") or {}, summary(rollout)
+def current(rollout: Object) -> Object:
+    """What is on: the step, 0 at rest and at the end of a release; its state; what is waited for; since when it is in
+    that state; and since when the step's pause runs, which is measured from before its gates, "" until it does.
+    """
+    status = rollout.get("status") or {}
     in_steps = releasing(rollout) and not status.get("finalising")
-    since = said["since"]
-    if in_steps and entries:
-        since = entries[-1]["at"] or since
+    sub: Object = (status.get("canaryStatus") or status.get("blueGreenStatus") or {}) if in_steps else {}
+    step: Object = (status.get("step") or {}) if in_steps else {}
     return {
         "step": int(status.get("currentStepIndex") or 0) if in_steps else 0,
         "state": str(status.get("currentStepState") or "") if in_steps else "",
         "waitsFor": message(rollout),
-        "since": since,
+        "since": str(sub.get("lastUpdateTime") or summary(rollout)["since"]),
+        "pausedAt": str(step.get("pausedAt") or ""),
     }
 
 

@@ -69,19 +69,41 @@ def test_steps_have_the_times_that_the_timeline_tells() -> None:
     told = timeline(
         ("00", 1, "StepUpgrade"), ("05", 1, "StepPaused"), ("20", 2, "StepUpgrade"), ("25", 2, "StepMetricsAnalysis")
     )
-    found = seen(currentStepIndex=2, currentStepState="StepMetricsAnalysis", timeline=told, message="measures ttft")
+    found = seen(currentStepIndex=2, currentStepState="StepMetricsAnalysis", timeline=told)
     times = [(each["since"], each["until"]) for each in found["steps"]]
     assert times == [
         ("2026-01-01T11:00:00Z", "2026-01-01T11:20:00Z"),
         ("2026-01-01T11:20:00Z", ""),
         ("", ""),
     ]
-    assert found["current"] == {
-        "step": 2,
-        "state": "StepMetricsAnalysis",
-        "waitsFor": "measures ttft",
-        "since": "2026-01-01T11:25:00Z",
+
+
+@pytest.mark.parametrize("style", ["canaryStatus", "blueGreenStatus"])
+def test_a_state_is_as_old_as_the_controller_says_and_a_pause_runs_from_before_the_gates(style: str) -> None:
+    """The timeline has an entry for each change of a weight, too."""
+    told = timeline(("20", 2, "StepUpgrade"), ("45", 2, "StepPaused"), ("50", 2, "StepPaused"))
+    sub = {style: {"lastUpdateTime": "2026-01-01T11:45:00Z"}}
+    status = {
+        "currentStepIndex": 2,
+        "currentStepState": "StepPaused",
+        "timeline": told,
+        "message": "goes on soon",
+        **sub,
     }
+    status |= {"step": {"pausedAt": "2026-01-01T11:40:00.5Z"}, "summary": {"state": "Pausing", "since": "old"}}
+    assert seen(**status)["current"] == {
+        "step": 2,
+        "state": "StepPaused",
+        "waitsFor": "goes on soon",
+        "since": "2026-01-01T11:45:00Z",
+        "pausedAt": "2026-01-01T11:40:00.5Z",
+    }
+    ending = {
+        "finalising": {"reason": "Success", "task": "Promote"},
+        "summary": {"state": "Promoting", "since": "then"},
+    }
+    found = seen(**status | ending)["current"]
+    assert (found["step"], found["since"], found["pausedAt"]) == (0, "then", "")
 
 
 def test_after_a_jump_back_a_step_has_the_times_of_its_last_turn() -> None:

@@ -69,7 +69,7 @@ function took(step) {
 
 /** The phases of the step that is on, what it waits for, and since when. */
 function current(seen, step) {
-  const { state, waitsFor, since: from } = seen.current ?? { state: seen.stepState, waitsFor: seen.message, since: seen.since };
+  const { state, waitsFor, since: from, pausedAt } = seen.current;
   const phase = PHASES.findIndex((each) => each.states.includes(state));
   const asked = { groups: !step.promotes, traffic: Boolean(step.traffic), gates: step.gates?.length, pause: step.approval || step.pause };
   const shown = PHASES.map((each, index) => ({ ...each, index })).filter((each) => asked[each.name] || each.index === phase);
@@ -80,7 +80,7 @@ function current(seen, step) {
     })) : null,
     h("p", { class: "waits-for" }, waitsFor ? said(waitsFor) : null),
     h("p", { class: "dim" }, step.since ? ["step for ", since(step.since), ", "] : null, "in this state for ", since(from)),
-    countdown(step, state, from));
+    countdown(step, state, pausedAt));
 }
 
 /** The rest of a timed pause. */

@@ -28,7 +28,7 @@ ATTACK = """async ({place, path, action}) => {
     await note("fetch", post("cors", "application/json"));
     await note("fetch without preflight", post("cors", "text/plain"));
     await note("fetch without reading", post("no-cors", "text/plain"));
-    await note("fetch of the rights", () => fetch(`${place}/rights/default`, {credentials: "include"}));
+    await note("fetch of the rights", () => fetch(`${place}/rights/${path}`, {credentials: "include"}));
     await note("fetch of the page", () => fetch(`${place}/${path}`, {mode: "no-cors", credentials: "include"}));
     navigator.sendBeacon(`${place}/actions/${path}`, new Blob([body], {type: "text/plain"}));
 

@@ -8,9 +8,10 @@ from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.actions import action_rules, edit_client
 from rollout_lws.cli.actions.action_client import Looking, ask
 from rollout_lws.cli.actions.command import judge_start
+from rollout_lws.cli.rollouts import fetch_rollout
+from rollout_lws.cli.sides import edited, released_kind
 from rollout_lws.errors import ApiError, UsageError
-from rollout_lws.objects.released import RELEASED
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, SELF_SUBJECT_ACCESS_REVIEWS, Resource
+from rollout_lws.objects.resources import SELF_SUBJECT_ACCESS_REVIEWS, Resource
 
 Object = dict[str, Any]
 #: Of a reason that a page sends.
@@ -24,17 +25,17 @@ class Acting:
     def __init__(self, transport: Transport, rollouts: Resource, *, read_only: bool) -> None:
         self._transport, self._rollouts, self._read_only = transport, rollouts, read_only
 
-    def rights(self, namespace: str, kind: str = "") -> Object:
-        """Why the user may not ask for an action in a namespace (``act``), and not edit a workload of this kind
-        (``undo``); "" where they may.
+    def rights(self, namespace: str, name: str) -> Object:
+        """Why the user may not ask for an action on this Rollout (``act``), and not edit its workload (``undo``); ""
+        where they may.
         """
         if self._read_only:
             return {"act": READ_ONLY, "undo": READ_ONLY}
-        edited = next((each for each in RELEASED if each.kind == kind), LEADER_WORKER_SETS)
         with self._transport.within(namespace) as transport:
+            rollout = fetch_rollout(transport, self._rollouts, name)
             return {
-                "act": _why_not(transport, self._rollouts, "status"),
-                "undo": _why_not(transport, edited),
+                "act": _why_not(transport, self._rollouts, name, "status"),
+                "undo": _why_not(transport, released_kind(rollout), edited(rollout)),
             }
 
     def act(self, namespace: str, name: str, asked: Object) -> str:
@@ -69,11 +70,11 @@ class Acting:
         return "; ".join([*told, done])
 
 
-def _why_not(transport: Transport, resource: Resource, subresource: str = "") -> str:
-    """Why the user may not patch objects of this kind in the namespace; "" where they may, and where the API server
-    cannot be asked, since it refuses later then.
+def _why_not(transport: Transport, resource: Resource, name: str, subresource: str = "") -> str:
+    """Why the user may not patch this object; "" where they may, and where the API server cannot be asked, since it
+    refuses later then. A role may be about single objects, so the review names it.
     """
-    attributes = {"namespace": transport.namespace, "verb": "patch", "resource": resource.plural}
+    attributes = {"namespace": transport.namespace, "name": name, "verb": "patch", "resource": resource.plural}
     attributes |= {"group": resource.group} | ({"subresource": subresource} if subresource else {})
     kind = SELF_SUBJECT_ACCESS_REVIEWS
     review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": {"resourceAttributes": attributes}}
@@ -84,7 +85,9 @@ def _why_not(transport: Transport, resource: Resource, subresource: str = "") ->
     if (answer.get("status") or {}).get("allowed"):
         return ""
     what = f"{resource}/{subresource}" if subresource else str(resource)
-    return f"you may not patch {what} in namespace {transport.namespace}: ask an administrator for that permission"
+    return (
+        f"you may not patch {what} {name} in namespace {transport.namespace}: ask an administrator for that permission"
+    )
 
 
 def _judge(asked: Object) -> action_rules.Judge:

@@ -70,7 +70,7 @@ class Dashboard:
         router.add_get(f"/stream/release{_ROLLOUT}", self._stream_release)
         router.add_get(f"/groups{_ROLLOUT}/{{workload:{_NAME}}}/{{index:{_INDEX}}}", self._group)
         router.add_get(f"/history{_ROLLOUT}", self._history)
-        router.add_get(f"/rights/{{namespace:{_NAME}}}", self._rights)
+        router.add_get(f"/rights{_ROLLOUT}", self._rights)
         router.add_post(f"/actions{_ROLLOUT}", self._act)
         # An address is what is shown: the page reads it.
         router.add_get("/", self._index)
@@ -175,8 +175,8 @@ class Dashboard:
         return web.json_response(await in_thread(read))
 
     async def _rights(self, request: web.Request) -> web.Response:
-        namespace, kind = request.match_info["namespace"], request.query.get("kind", "")
-        return web.json_response(await in_thread(self._acting.rights, namespace, kind))
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        return web.json_response(await in_thread(self._acting.rights, namespace, name))
 
     async def _act(self, request: web.Request) -> web.Response:
         if self._page.read_only:

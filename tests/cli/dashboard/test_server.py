@@ -21,7 +21,9 @@ from rollout_lws.cli.dashboard.protection import HEADERS
 from rollout_lws.cli.dashboard.serving import Place, serving
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import PODS
+from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.faults import Effect
+from rollout_lws.sandbox.routes import Request, Response
 from tests.cli.conftest import World
 from tests.cli.dashboard.pages import PATIENCE, Browser, dashboard, eventually, page_of
 from tests.cli.get.objects import pod
@@ -51,7 +53,7 @@ async def test_every_answer_has_the_headers_that_protect_the_page(world: World) 
             (page.session, "HEAD", "/stream/list", 200),
             (page.session, "GET", "/stream/release/default/llama", 200),
             (page.session, "HEAD", "/stream/release/default/llama", 200),
-            (page.session, "GET", "/rights/default", 200),
+            (page.session, "GET", "/rights/default/llama", 200),
             (page.session, "GET", "/history/default/llama", 200),
             (page.session, "GET", "/history/default/nobody", 409),
             (page.session, "GET", "/groups/default/llama/llama/0", 200),
@@ -112,7 +114,7 @@ async def test_a_failure_of_the_server_is_told_in_words_and_ends_nothing(
     async with dashboard(world) as page:
         code, answer = await page.get("/history/default/llama")
         assert (code, "a flaw" in answer["refused"]) == (500, True)
-        assert (await page.get("/rights/default"))[0] == 200
+        assert (await page.get("/rights/default/llama"))[0] == 200
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
@@ -276,28 +278,53 @@ async def test_the_history_tells_what_each_version_changed_and_why_one_was_left(
     assert told == [(2, "new", ["vllm:v2"], "vllm v1 -> v2 (leader, worker)"), (1, "stable", ["vllm:v1"], "")]
 
 
-async def rights(page: Browser, query: str = "") -> Object:
-    code, found = await page.get(f"/rights/default{query}")
+async def rights(page: Browser) -> Object:
+    code, found = await page.get("/rights/default/llama")
     assert code == 200
     return dict(found)
 
 
 async def test_rights_say_which_permission_is_missing(world: World) -> None:
+    world.release(**AWAITING)
     faults = world.http.gate.faults
     async with dashboard(world) as page:
         assert await rights(page) == {"act": "", "undo": ""}
         faults.add(Effect(refusal=_forbidden("no")), "patch", "rollouts", count=None)
-        told = (
-            "you may not patch rollouts.rollouts.kruise.io/status in namespace default: ask an administrator for that"
-        )
-        assert await rights(page) == {"act": f"{told} permission", "undo": ""}
+        told = "you may not patch rollouts.rollouts.kruise.io/status llama in namespace default: ask an administrator"
+        assert await rights(page) == {"act": f"{told} for that permission", "undo": ""}
         faults.add(Effect(refusal=_forbidden("no")), "patch", "leaderworkersets", count=None)
         found = await rights(page)
-        assert "leaderworkersets.leaderworkerset.x-k8s.io in namespace default" in found["undo"]
-        assert (await rights(page, "?kind=StatefulSet"))["undo"] == ""
+        assert "leaderworkersets.leaderworkerset.x-k8s.io llama in namespace default" in found["undo"]
+        released = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama"}
+        change = {"spec": {"workloadRef": released}}
+        world.do(lambda: world.server.patch(world.rollouts, "default", "llama", change))
+        assert (await rights(page))["undo"] == ""
+        assert (await page.get("/rights/default/another"))[0] == 409
         # Where it cannot be asked, the API server refuses the request itself.
         world.do(lambda: setattr(faults, "stopped", True))
-        assert (await page.get("/rights/default"))[0] == 502
+        assert (await page.get("/rights/default/llama"))[0] == 502
+
+
+async def test_a_role_for_single_objects_is_enough(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By resourceNames: the Rollout's for its status, the workload's for that."""
+    role = {("rollouts", "status"): {"llama"}, ("leaderworkersets", ""): {"chat"}}
+
+    def allows(asked: Object) -> bool:
+        kind = asked["resource"], asked.get("subresource") or ""
+        return (asked["verb"], asked["namespace"]) == ("patch", "default") and asked.get("name") in role[kind]
+
+    def review(request: Request, _: object) -> Response:
+        asked = codec.body_of(request)
+        return codec.answer({**asked, "status": {"allowed": allows(asked["spec"]["resourceAttributes"])}}, 201)
+
+    monkeypatch.setattr("rollout_lws.sandbox.request_pipeline.review", review)
+    world.release(**AWAITING)
+    async with dashboard(world) as page:
+        found = await rights(page)
+        assert (found["act"], "leaderworkersets.leaderworkerset.x-k8s.io llama" in found["undo"]) == ("", True)
+        refers = {"spec": {"workloadRef": {"name": "chat"}}}
+        world.do(lambda: world.server.patch(world.rollouts, "default", "llama", refers))
+        assert await rights(page) == {"act": "", "undo": ""}
 
 
 async def test_a_page_that_is_read_only_acts_on_nothing(world: World) -> None:
@@ -357,7 +384,8 @@ async def test_names_that_lead_elsewhere_in_the_api_are_no_addresses(world: Worl
             "/history/default%2fx/llama",
             "/groups/default/llama/llama/0,app=x",
             "/groups/default/llama/llama%2cx/0",
-            "/rights/a%3fb",
+            "/rights/a%3fb/llama",
+            "/rights/default/llama%2cx",
             "/stream/release/default/llama%2cmetadata.name=x",
         ):
             assert (await page.get(path))[0] == 404, path

@@ -126,7 +126,7 @@ export class Actions {
   async #askRights(kind) {
     this.#rightsOf = kind ?? "";
     try {
-      const answer = await fetch(`/rights/${encodeURIComponent(this.namespace)}?kind=${encodeURIComponent(kind ?? "")}`);
+      const answer = await fetch(`/rights/${encodeURIComponent(this.namespace)}/${encodeURIComponent(this.name)}`);
       if (!answer.ok) return;
       this.#rights = { act: "", undo: "", ...(await answer.json()) };
       this.changed();

@@ -21,6 +21,7 @@ from rollout_lws.cli.dashboard.server import Dashboard, Page
 from rollout_lws.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
+_HTTP = ":80"
 #: Seconds that requests may take to end when the server does; streams do not end by themselves.
 _FAREWELL = 0.2
 #: Seconds to ask another server on the same port who it is.
@@ -43,7 +44,9 @@ class Place:
         """What a request may call the server, listening on ``port``."""
         names = {self.address, *(("localhost",) if self.is_loopback else ()), *self.names}
         names |= {LOOPBACK} if self.address == "localhost" else set()
-        return frozenset(each.lower() for each in _with_port(names, port))
+        hosts = {each.lower() for each in _with_port(names, port)}
+        # Browsers leave out the usual port of their scheme.
+        return frozenset(hosts | {each.removesuffix(_HTTP) for each in hosts})
 
 
 def _is_loopback(address: str) -> bool:

@@ -17,7 +17,7 @@ import pytest
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.dashboard import server
-from rollout_lws.cli.dashboard.protection import HEADERS
+from rollout_lws.cli.dashboard.protection import HEADERS, Door, judge
 from rollout_lws.cli.dashboard.serving import Place, serving
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import PODS
@@ -361,7 +361,7 @@ async def test_a_port_that_is_taken_is_told_with_what_to_do(world: World) -> Non
         (Place("localhost"), {"127.0.0.1:9", "localhost:9"}),
         (Place("::1"), {"[::1]:9", "localhost:9"}),
         (Place("10.0.0.5"), {"10.0.0.5:9"}),
-        (Place("0.0.0.0", names=("Bastion", "wall:80")), {"0.0.0.0:9", "bastion:9", "wall:80"}),
+        (Place("0.0.0.0", names=("Bastion", "wall:80")), {"0.0.0.0:9", "bastion:9", "wall:80", "wall"}),
         (Place(names=("localhost:9000", "[::1]")), {"127.0.0.1:9", "localhost:9", "localhost:9000", "[::1]:9"}),
     ],
     ids=lambda given: str(given) if isinstance(given, Place) else "",
@@ -369,6 +369,18 @@ async def test_a_port_that_is_taken_is_told_with_what_to_do(world: World) -> Non
 def test_a_server_is_known_by_its_address_and_the_names_that_are_given(place: Place, hosts: set[str]) -> None:
     assert place.hosts(9) == hosts
     assert place.is_loopback == (place.address not in ("10.0.0.5", "0.0.0.0"))
+
+
+def test_at_port_80_browsers_call_it_without_a_port() -> None:
+    place = Place("::1", names=("wall", "bastion:8080"))
+    hosts = {"[::1]:80", "[::1]", "localhost:80", "localhost", "wall:80", "wall", "bastion:8080"}
+    assert place.hosts(80) == hosts
+    door = Door(place.hosts(80), "token", "ticket", "cookie")
+    asked = {"cookie": "cookie=ticket", "content-type": "application/json"}
+    for host in hosts:
+        assert judge(door, "POST", {**asked, "host": host, "origin": f"http://{host}"}, None) is None
+    for host in ("localhost:9", "bastion", "[::1]:8080", "::1"):
+        assert judge(door, "GET", {**asked, "host": host}, None) is not None
 
 
 async def test_names_that_lead_elsewhere_in_the_api_are_no_addresses(world: World) -> None:

@@ -234,5 +234,5 @@ def _refuse_kept(lws: Object, force: bool) -> None:
     if keeper and not force:
         raise UsageError(
             f"{lws['kind'].lower()}/{lws['metadata']['name']} is kept by {keeper}, which may take this back: change it"
-            " in Git, or give --force"
+            " in Git, or give the command --force"
         )

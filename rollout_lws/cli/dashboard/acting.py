@@ -40,8 +40,11 @@ class Acting:
 
     def act(self, namespace: str, name: str, asked: Object) -> str:
         """What came of a request that names its ``action``, and the ``release`` and ``step`` that the page shows.
-        UsageError when it makes no sense, or when the release has moved on.
+        UsageError when it makes no sense, or when the release has moved on. The page forces
+        nothing: only the command line does.
         """
+        if self._read_only:
+            raise ApiError(403, "Forbidden", READ_ONLY)
         release, step = asked.get("release"), _number(asked, "step")
         if not isinstance(release, str) or step is None:
             raise UsageError("name the release and the step that the page shows")
@@ -62,7 +65,6 @@ class Acting:
             self._rollouts,
             name,
             number=_number(asked, "revision"),
-            force=asked.get("force") is True,
             pin=pin,
             reason=_reason(asked),
             tell=told.append,
@@ -107,7 +109,7 @@ def _judge(asked: Object) -> action_rules.Judge:
         case "resume":
             return action_rules.resume
         case "abort":
-            return action_rules.abort(force=asked.get("force") is True)
+            return action_rules.abort()
         case "retry":
             return action_rules.retry
         case "start":

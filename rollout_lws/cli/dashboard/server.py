@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.dashboard.acting import READ_ONLY, Acting
+from rollout_lws.cli.dashboard.acting import Acting
 from rollout_lws.cli.dashboard.background import in_thread
 from rollout_lws.cli.dashboard.feeds import Feeds
 from rollout_lws.cli.dashboard.group_view import fetch_group
@@ -179,8 +179,6 @@ class Dashboard:
         return web.json_response(await in_thread(self._acting.rights, namespace, name))
 
     async def _act(self, request: web.Request) -> web.Response:
-        if self._page.read_only:
-            return _refused(403, READ_ONLY)
         try:
             asked = await request.json()
         except ValueError:

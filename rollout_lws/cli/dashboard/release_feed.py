@@ -89,7 +89,8 @@ class ReleaseFeed:
         try:
             shown = self._live.look()
         except UsageError as error:
-            self.shown = event("gone", {"message": str(error)})
+            self._error = ""
+            self._show(event("gone", {"message": str(error)}))
             return
         except Exception as error:
             self._error = f"the release cannot be read: {error!r}"
@@ -104,6 +105,10 @@ class ReleaseFeed:
             # A release that this program does not understand must not end the page silently.
             self._error = f"the release cannot be shown: {error!r}"
             return
+        self._show(found)
+
+    def _show(self, found: bytes) -> None:
+        """Pages are told by another object, not by the same text once more."""
         if found != self.shown:
             self.shown = found
 

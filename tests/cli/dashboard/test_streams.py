@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rollout_lws.cli.dashboard import release_feed
+from rollout_lws.cli.dashboard.release_feed import ReleaseFeed
 from rollout_lws.cli.dashboard.serving import Place, serving
 from rollout_lws.cli.dashboard.sse import event
 from rollout_lws.cli.demo import manifests
@@ -78,6 +79,40 @@ async def test_a_canary_that_is_made_and_a_workload_that_the_plan_names_anew_are
         world.do(lambda: world.server.create(world.rollouts, renamed))
         seen = await stream.until("release")
         assert [each["workload"] for each in seen["versions"]] == ["mistral"]
+
+
+async def test_a_rollout_that_is_gone_is_told_once_and_its_trouble_with_it(
+    world: World, page: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, take = list[None](), ReleaseFeed._take
+
+    def counted(feed: ReleaseFeed) -> None:
+        take(feed)
+        looks.append(None)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a flaw")
+
+    monkeypatch.setattr(ReleaseFeed, "_take", counted)
+    world.release(**LOADING)
+    async with page.release() as stream:
+        with monkeypatch.context() as flawed:
+            flawed.setattr(release_feed, "view", fail)
+            world.tell(**AWAITING)
+            assert "a flaw" in (await stream.until("trouble"))["message"]
+        world.do(lambda: world.server.delete(world.rollouts, "default", "llama"))
+        await stream.settles(lambda known: "gone" in known and known["trouble"]["message"] == "")
+        before = len(looks)
+        # What belonged to it changes all the same.
+        put(world, pod("llama", 0, "old"))
+        await eventually(lambda: len(looks) > before)
+        lws = world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))
+        made = manifests.rollout(world.rollouts.api_version, lws["metadata"])
+        world.do(lambda: world.server.create(world.rollouts, made))
+        kinds = [(await stream.next())[0]]
+        while kinds[-1] != "release":
+            kinds.append((await stream.next())[0])
+    assert "gone" not in kinds
 
 
 async def test_a_rollout_that_is_not_there_yet_is_waited_for(world: World, page: Browser) -> None:

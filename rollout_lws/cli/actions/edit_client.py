@@ -154,9 +154,10 @@ def _refuse_unseen(seen: Seen) -> None:
     """
     _, judged = _judged(seen.rollout)
     if judged and judged != seen.live:
+        name = seen.rollout["metadata"]["name"]
         raise UsageError(
-            f"{seen.called} has another version in its template since, of which rollout/"
-            f"{seen.rollout['metadata']['name']} does not tell yet: look again in a moment and decide again"
+            f"{seen.called} has another version in its template since, of which rollout/{name} does not tell yet: look"
+            f" again in a moment; `rollout-lws undo {name}` undoes what there is now"
         )
 
 

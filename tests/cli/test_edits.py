@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -286,6 +287,39 @@ async def test_an_undo_of_a_surge_takes_requests_away_first_and_then_the_version
         assert [line.split()[1] for line in told] == ["aborted", "has"]
         assert set(reader.tags("guide")) == {"1.27"}
         assert len(reader.tags("guide")) == 4
+
+
+@pytest.mark.kubectl
+async def test_a_version_that_is_applied_while_an_undo_aborts_is_released(tmp_path: Path) -> None:
+    async with reading(tmp_path) as reader:
+        await reader.run(
+            """
+            kubectl apply -f examples/surge/
+            kubectl wait rollout/guide --for=condition=Ready --timeout=20s
+            rollout-lws set image guide '*=nginxinc/nginx-unprivileged:1.28'
+            rollout-lws status guide --for paused
+            """
+        )
+        applied = list[Event]()
+        server, loop = reader.server, asyncio.get_running_loop()
+
+        def apply(event: Event) -> None:
+            ending = ((event.object or {}).get("status") or {}).get("finalising") or {}
+            if ending.get("reason") == "Aborted" and not applied:
+                applied.append(event)
+                body = server.get(LEADER_WORKER_SETS, "default", "guide")
+                for _, each in containers(body["spec"]):
+                    each["image"] = each["image"].replace("1.28", "1.29")
+                change = {"spec": {"leaderWorkerTemplate": body["spec"]["leaderWorkerTemplate"]}}
+                loop.call_soon(lambda: server.patch(LEADER_WORKER_SETS, "default", "guide", change))
+
+        server.store.subscribe(apply)
+        said = await reader.run("! rollout-lws undo guide\nrollout-lws status guide --for paused")
+        assert applied
+        assert (
+            "leaderworkerset/guide was given another version in its template meanwhile, so no version was put" in said
+        )
+        assert sorted(reader.tags("guide")) == ["1.27"] * 4 + ["1.29"]
 
 
 def test_a_hold_is_let_go_of_only_as_it_was_when_somebody_was_asked(world: World) -> None:

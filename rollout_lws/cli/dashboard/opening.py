@@ -49,19 +49,23 @@ async def opened(invitation: Invitation, tell: Callable[[str], object]) -> Async
 
 
 async def _open(invitation: Invitation, tell: Callable[[str], object]) -> None:
+    trouble = ""
     try:
         with leading_to(invitation.address) as file:
-            if not await in_thread(webbrowser.open, file):
-                tell("no browser could be opened here: open the address above yourself")
-                return
-            async with asyncio.timeout(_PATIENCE):
-                await invitation.taken.wait()
+            if await in_thread(webbrowser.open, file):
+                async with asyncio.timeout(_PATIENCE):
+                    await invitation.taken.wait()
+            else:
+                trouble = "no browser could be opened here"
     except TimeoutError:
-        tell(f"no browser has come within {_PATIENCE:g} s: open the address above yourself")
+        trouble = f"no browser has come within {_PATIENCE:g} s"
     except OSError as error:
-        tell(f"no browser could be opened here ({error.strerror}): open the address above yourself")
+        trouble = f"no browser could be opened here ({error.strerror})"
     finally:
         invitation.revoke()
+    # Nothing is left to do then.
+    if trouble:
+        tell(f"{trouble}: open the address above yourself")
 
 
 @contextmanager

@@ -97,7 +97,7 @@ async def test_where_no_browser_comes_that_is_told_and_the_address_in_the_file_i
     user.comes = comes
     async with serving(page_of(world), Place()) as served, opened(served.invitation, user.told.put_nowait):
         assert await user.trouble() == words
-        await eventually(lambda: not path_of(user.asked[0]).exists())
+        assert not path_of(user.asked[0]).exists()
         with pytest.raises(AssertionError, match="has not been let in"):
             async with browser(served.invitation.address):
                 pass

@@ -22,21 +22,22 @@ ATTACK = """async ({place, path, action}) => {
             // It may not be read.
         }
     };
-    const post = (mode, kind) => () => fetch(`${place}/actions/${path}`, {
+    const post = (mode, kind) => () => fetch(`${place}/-/actions/${path}`, {
         method: "POST", mode, credentials: "include", headers: {"Content-Type": kind}, body,
     });
     await note("fetch", post("cors", "application/json"));
     await note("fetch without preflight", post("cors", "text/plain"));
     await note("fetch without reading", post("no-cors", "text/plain"));
-    await note("fetch of the rights", () => fetch(`${place}/rights/${path}`, {credentials: "include"}));
+    await note("fetch of the rights", () => fetch(`${place}/-/rights/${path}`, {credentials: "include"}));
     await note("fetch of the page", () => fetch(`${place}/${path}`, {mode: "no-cors", credentials: "include"}));
-    navigator.sendBeacon(`${place}/actions/${path}`, new Blob([body], {type: "text/plain"}));
+    navigator.sendBeacon(`${place}/-/actions/${path}`, new Blob([body], {type: "text/plain"}));
 
     // A form whose field makes its body a JSON object.
     const target = document.createElement("iframe");
     target.name = "target";
     const form = document.createElement("form");
-    Object.assign(form, {method: "POST", enctype: "text/plain", action: `${place}/actions/${path}`, target: "target"});
+    const address = `${place}/-/actions/${path}`;
+    Object.assign(form, {method: "POST", enctype: "text/plain", action: address, target: "target"});
     const field = document.createElement("input");
     field.name = body.slice(0, -1) + ',"ignored":"';
     field.value = '"}';
@@ -48,16 +49,16 @@ ATTACK = """async ({place, path, action}) => {
     frame.src = `${place}/${path}`;
     const image = document.createElement("img");
     image.onload = () => read.push("an image");
-    image.src = `${place}/files/icon.svg`;
+    image.src = `${place}/-/files/icon.svg`;
     const script = document.createElement("script");
     script.onload = () => read.push("a script");
-    script.src = `${place}/files/app.js`;
+    script.src = `${place}/-/files/app.js`;
     const style = document.createElement("link");
     style.rel = "stylesheet";
     style.onload = () => read.push("a stylesheet");
-    style.href = `${place}/files/style.css`;
+    style.href = `${place}/-/files/style.css`;
     document.body.append(frame, image, script, style);
-    for (const stream of [`${place}/stream/list`, `${place}/stream/release/${path}`]) {
+    for (const stream of [`${place}/-/stream/list`, `${place}/-/stream/release/${path}`]) {
         const events = new EventSource(stream, {withCredentials: true});
         for (const kind of ["hello", "rows", "release"]) {
             events.addEventListener(kind, (event) => read.push(`a stream: ${event.data}`));

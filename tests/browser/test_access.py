@@ -56,7 +56,7 @@ async def test_an_audit_finds_nothing_serious(shown: Dashboard, visitors: Visito
     assert not any(found.values()), json.dumps(found, indent=1)
 
 
-@pytest.mark.parametrize("width", [360, 768, 3840])
+@pytest.mark.parametrize("width", [360, 768, 1280, 3840])
 @pytest.mark.parametrize("view", _VIEWS)
 async def test_no_width_needs_scrolling_sideways(shown: Dashboard, visitors: Visitors, view: str, width: int) -> None:
     tab = await visitors.tab(shown.url, width=width, height=800)

@@ -16,7 +16,7 @@ from tests.browser.tabs import NOT_ANSWERED, Tab, Visitors
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 #: What the page itself sends, as any script in its console can.
 _FORGE = """async ([path, action]) => {
-    const answer = await fetch(`/actions/${path}`, {
+    const answer = await fetch(`/-/actions/${path}`, {
         method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(action),
     });
     return [answer.status, await answer.json()];
@@ -76,7 +76,7 @@ async def test_of_two_tabs_that_approve_the_same_step_one_does_and_the_other_is_
         await tab.dialog.wait_for()
 
     async def approve(tab: Tab) -> tuple[int, dict[str, str]]:
-        async with tab.page.expect_response(re.compile("/actions/")) as answered:
+        async with tab.page.expect_response(re.compile("/-/actions/")) as answered:
             await tab.button("Approve", within=tab.dialog).click()
         answer = await answered.value
         return answer.status, await answer.json()

@@ -52,7 +52,7 @@ async def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(
 
     # What was tried is what approves when the page itself sends it.
     said = await own.page.evaluate(
-        """async ([path, action]) => (await fetch(`/actions/${path}`, {
+        """async ([path, action]) => (await fetch(`/-/actions/${path}`, {
             method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(action),
         })).json()""",
         [_PATH, _approval(released) if released.state() == "AwaitingApproval" else None],
@@ -79,21 +79,21 @@ async def test_the_dashboard_under_another_name_is_refused(shown: Dashboard, vis
     own = await visitors.tab(shown.url)
     await own.row(NAME).wait_for()
     token = urlsplit(shown.url).query
-    for address in ("", _PATH, "stream/list", f"rights/{NAMESPACE}", f"?{token}", f"{_PATH}?{token}"):
+    for address in ("", _PATH, "-/stream/list", f"-/rights/{_PATH}", f"?{token}", f"{_PATH}?{token}"):
         rebound = await visitors.tab(f"http://{REBOUND}:{shown.port}/{address}", beside=own)
         said = await rebound.page.inner_text("body")
         assert "not known by that name" in json.loads(said)["refused"]
         assert [each["domain"] for each in await rebound.page.context.cookies()] == ["127.0.0.1"]
     # As after the name has got another address: the page of before asks, and is of the same origin now.
     said = await rebound.page.evaluate(
-        "async (path) => (await fetch(path, {method: 'POST', body: '{}'})).text()", f"/actions/{_PATH}"
+        "async (path) => (await fetch(path, {method: 'POST', body: '{}'})).text()", f"/-/actions/{_PATH}"
     )
     assert "not known by that name" in said
 
 
 async def test_only_a_browser_with_the_token_is_let_in(shown: Dashboard, visitors: Visitors) -> None:
     tab = await visitors.tab(shown.at(""))
-    for address in ("", _PATH, "?token=", "?token=wrong", "files/app.js", "stream/list"):
+    for address in ("", _PATH, "?token=", "?token=wrong", "-/files/app.js", "-/stream/list"):
         await tab.page.goto(shown.at(address))
         assert "has not been let in" in json.loads(await tab.page.inner_text("body"))["refused"]
     await tab.page.goto(shown.url)

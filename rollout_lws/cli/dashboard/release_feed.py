@@ -89,7 +89,6 @@ class ReleaseFeed:
         try:
             shown = self._live.look()
         except UsageError as error:
-            self._error = ""
             self._show(event("gone", {"message": str(error)}))
             return
         except Exception as error:
@@ -100,7 +99,6 @@ class ReleaseFeed:
         try:
             found = event("release", view(shown, self._transport.clock.now(), self._caller))
             self._follow(scope_of(shown.rollout))
-            self._error = ""
         except Exception as error:
             # A release that this program does not understand must not end the page silently.
             self._error = f"the release cannot be shown: {error!r}"
@@ -108,7 +106,8 @@ class ReleaseFeed:
         self._show(found)
 
     def _show(self, found: bytes) -> None:
-        """Pages are told by another object, not by the same text once more."""
+        """Pages are told of what has changed alone."""
+        self._error = ""
         if found != self.shown:
             self.shown = found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
+from rollout_lws import __version__
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.dashboard.acting import Acting
 from rollout_lws.cli.dashboard.background import in_thread
@@ -65,14 +66,14 @@ class Dashboard:
         self.application = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._guarded])
         self.application.cleanup_ctx.append(self._listing)
         router = self.application.router
-        router.add_get("/files/{name}", self._file)
-        router.add_get("/stream/list", self._stream_list)
-        router.add_get(f"/stream/release{_ROLLOUT}", self._stream_release)
-        router.add_get(f"/groups{_ROLLOUT}/{{workload:{_NAME}}}/{{index:{_INDEX}}}", self._group)
-        router.add_get(f"/history{_ROLLOUT}", self._history)
-        router.add_get(f"/rights{_ROLLOUT}", self._rights)
-        router.add_post(f"/actions{_ROLLOUT}", self._act)
-        # An address is what is shown: the page reads it.
+        router.add_get("/-/files/{name}", self._file)
+        router.add_get("/-/stream/list", self._stream_list)
+        router.add_get(f"/-/stream/release{_ROLLOUT}", self._stream_release)
+        router.add_get(f"/-/groups{_ROLLOUT}/{{workload:{_NAME}}}/{{index:{_INDEX}}}", self._group)
+        router.add_get(f"/-/history{_ROLLOUT}", self._history)
+        router.add_get(f"/-/rights{_ROLLOUT}", self._rights)
+        router.add_post(f"/-/actions{_ROLLOUT}", self._act)
+        # Any other address is what is shown, and the page reads it: no namespace is named "-".
         router.add_get("/", self._index)
         router.add_get(_ROLLOUT, self._index)
 
@@ -144,6 +145,7 @@ class Dashboard:
             "cluster": self._page.transport.cluster,
             "namespace": namespace,
             "readOnly": self._page.read_only,
+            "version": __version__,
         }
         return await send(request, feed, hello, self._now)
 
@@ -193,8 +195,9 @@ def _files() -> dict[str, bytes]:
     """Files of the page by name."""
     found = {each.name: each.read_bytes() for each in files(__package__).joinpath("page").iterdir()}
     # A browser learns of a module's imports by reading it; told of all of them at once, it fetches them in one round.
-    modules = (f'<link rel="modulepreload" href="/files/{name}">\n' for name in sorted(found) if name.endswith(".js"))
-    found["index.html"] = found["index.html"].replace(b"</head>", "".join(modules).encode() + b"</head>")
+    modules = (f'<link rel="modulepreload" href="/-/files/{name}">\n' for name in sorted(found) if name.endswith(".js"))
+    head = "".join((f'<meta name="version" content="{__version__}">\n', *modules))
+    found["index.html"] = found["index.html"].replace(b"</head>", f"{head}</head>".encode())
     return found
 
 

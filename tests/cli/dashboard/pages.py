@@ -81,7 +81,7 @@ class Browser:
         """What the page posts for a button."""
         body = {"action": action, "release": "r7", "step": 2, **asked}
         async with self.session.post(
-            f"{self.base}/actions/{rollout}", json=body, headers={"Origin": self.base}
+            f"{self.base}/-/actions/{rollout}", json=body, headers={"Origin": self.base}
         ) as answer:
             return answer.status, await answer.json()
 
@@ -93,7 +93,7 @@ class Browser:
 
     @asynccontextmanager
     async def release(self, rollout: str = "default/llama") -> AsyncIterator[Stream]:
-        async with self.stream(f"/stream/release/{rollout}") as stream:
+        async with self.stream(f"/-/stream/release/{rollout}") as stream:
             yield stream
 
 

@@ -264,5 +264,5 @@ async def test_a_request_of_another_form_is_refused_before_anything_is_asked(wor
         (b'{"a": "' + b"x" * 20_000 + b'"}', "application/json", 413),
     ):
         headers = {"Origin": page.base, "Content-Type": kind}
-        async with page.session.post(f"{page.base}/actions/default/llama", data=body, headers=headers) as answer:
+        async with page.session.post(f"{page.base}/-/actions/default/llama", data=body, headers=headers) as answer:
             assert (answer.status, bool((await answer.json())["refused"])) == (code, True)

@@ -75,7 +75,7 @@ def test_it_prints_where_it_is_and_ends_at_once_though_a_page_is_open(world: Wor
     with running(world, "llama", "--no-browser") as (process, url):
         parts = urlsplit(url)
         assert (parts.hostname, parts.path) == ("127.0.0.1", "/default/llama")
-        with answer_of(url, "/stream/release/default/llama", Cookie=cookie_of(url)) as answer:
+        with answer_of(url, "/-/stream/release/default/llama", Cookie=cookie_of(url)) as answer:
             assert answer.readline() == b"event: hello\n"
             began = time.monotonic()
             assert ended(process, number) == (code, "Ctrl-C ends it")
@@ -89,7 +89,7 @@ def test_it_ends_at_once_though_the_api_server_does_not_answer(world: World) -> 
         world.on_request("list", "controllerrevisions", asked.set)
         world.http.gate.faults.add(Effect(delay=20), "list", "controllerrevisions")
         with closing(http.client.HTTPConnection(urlsplit(url).netloc)) as connection:
-            connection.request("GET", "/history/default/llama", headers={"Cookie": cookie_of(url)})
+            connection.request("GET", "/-/history/default/llama", headers={"Cookie": cookie_of(url)})
             assert asked.wait(30)
             began = time.monotonic()
             assert ended(process, signal.SIGINT)[0] == 130
@@ -144,7 +144,7 @@ def test_who_may_not_list_everywhere_gets_the_namespace_of_the_context(world: Wo
     refused = Effect(refusal=ApiError(403, "Forbidden", 'rollouts is forbidden: User "jane" cannot list'))
     world.http.gate.faults.add(refused, "list", "rollouts")
     with running(world, "--no-browser") as (process, url):
-        with answer_of(url, "/stream/list", Cookie=cookie_of(url)) as answer:
+        with answer_of(url, "/-/stream/list", Cookie=cookie_of(url)) as answer:
             lines = [answer.readline() for _ in range(2)]
         assert b'"namespace":"default"' in lines[1]
         _, said = ended(process, signal.SIGINT)

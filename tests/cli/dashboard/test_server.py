@@ -43,24 +43,24 @@ async def test_every_answer_has_the_headers_that_protect_the_page(world: World) 
         requests = [
             (page.session, "GET", "/", 200),
             (page.session, "GET", "/default/llama?groups=open", 200),
-            (page.session, "GET", "/files/app.js", 200),
-            (page.session, "GET", "/files/nothing.js", 404),
-            (page.session, "GET", "/files/..%2fserver.py", 404),
+            (page.session, "GET", "/-/files/app.js", 200),
+            (page.session, "GET", "/-/files/nothing.js", 404),
+            (page.session, "GET", "/-/files/..%2fserver.py", 404),
             (page.session, "GET", "/nothing/at/all/here", 404),
             (page.session, "GET", "/DEFAULT/llama", 404),
             (page.session, "DELETE", "/", 405),
-            (page.session, "GET", "/stream/list", 200),
-            (page.session, "HEAD", "/stream/list", 200),
-            (page.session, "GET", "/stream/release/default/llama", 200),
-            (page.session, "HEAD", "/stream/release/default/llama", 200),
-            (page.session, "GET", "/rights/default/llama", 200),
-            (page.session, "GET", "/history/default/llama", 200),
-            (page.session, "GET", "/history/default/nobody", 409),
-            (page.session, "GET", "/groups/default/llama/llama/0", 200),
-            (page.session, "GET", "/groups/default/llama/another/0", 409),
-            (page.session, "POST", "/actions/default/llama", 400),
+            (page.session, "GET", "/-/stream/list", 200),
+            (page.session, "HEAD", "/-/stream/list", 200),
+            (page.session, "GET", "/-/stream/release/default/llama", 200),
+            (page.session, "HEAD", "/-/stream/release/default/llama", 200),
+            (page.session, "GET", "/-/rights/default/llama", 200),
+            (page.session, "GET", "/-/history/default/llama", 200),
+            (page.session, "GET", "/-/history/default/nobody", 409),
+            (page.session, "GET", "/-/groups/default/llama/llama/0", 200),
+            (page.session, "GET", "/-/groups/default/llama/another/0", 409),
+            (page.session, "POST", "/-/actions/default/llama", 400),
             (stranger, "GET", "/", 401),
-            (stranger, "GET", "/stream/list", 401),
+            (stranger, "GET", "/-/stream/list", 401),
             (stranger, "GET", "/?token=wrong", 401),
         ]
         for session, method, path, code in requests:
@@ -112,9 +112,9 @@ async def test_a_failure_of_the_server_is_told_in_words_and_ends_nothing(
 
     monkeypatch.setattr("rollout_lws.cli.dashboard.server.fetch_history", fail)
     async with dashboard(world) as page:
-        code, answer = await page.get("/history/default/llama")
+        code, answer = await page.get("/-/history/default/llama")
         assert (code, "a flaw" in answer["refused"]) == (500, True)
-        assert (await page.get("/rights/default/llama"))[0] == 200
+        assert (await page.get("/-/rights/default/llama"))[0] == 200
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
@@ -124,14 +124,14 @@ async def test_what_the_api_server_refuses_is_refused_with_its_words(world: Worl
     async with dashboard(world) as page:
         said = 'pods is forbidden: User "jane" cannot list resource "pods"'
         faults.add(Effect(refusal=_forbidden(said)), "list", "pods")
-        code, answer = await page.get("/groups/default/llama/llama/0")
+        code, answer = await page.get("/-/groups/default/llama/llama/0")
         assert (code, said in answer["refused"]) == (403, True)
         # A page takes 401 for a ticket that is not good any more.
         faults.add(Effect(refusal=_unauthorized()), "list", "pods", count=2)
-        code, answer = await page.get("/groups/default/llama/llama/0")
+        code, answer = await page.get("/-/groups/default/llama/llama/0")
         assert (code, "log in again" in answer["refused"]) == (502, True)
         world.do(lambda: setattr(faults, "stopped", True))
-        code, answer = await page.get("/groups/default/llama/llama/0")
+        code, answer = await page.get("/-/groups/default/llama/llama/0")
         assert (code, "no answer from" in answer["refused"]) == (502, True)
 
 
@@ -163,7 +163,7 @@ class ThreadingServer(ThreadingHTTPServer):
     block_on_close = False
 
 
-@pytest.mark.parametrize("path", ["/groups/default/llama/llama/0", "/history/default/llama"])
+@pytest.mark.parametrize("path", ["/-/groups/default/llama/llama/0", "/-/history/default/llama"])
 async def test_a_page_that_goes_while_it_is_answered_holds_up_no_other(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -245,7 +245,7 @@ async def test_the_pods_of_a_group_are_told_with_what_is_wrong_and_what_to_type(
     put(world, pod("llama", 0, "old", worker=1, ready=False, size=2, containerStatuses=[crashed]))
     put(world, pod("llama", 1, "old"))
     async with dashboard(world) as page:
-        code, found = await page.get("/groups/default/llama/llama/0")
+        code, found = await page.get("/-/groups/default/llama/llama/0")
     assert code == 200
     assert [(each["name"], each["leader"], each["ready"]) for each in found["pods"]] == [
         ("llama-0", True, True),
@@ -272,14 +272,14 @@ async def test_the_history_tells_what_each_version_changed_and_why_one_was_left(
     old, new = store(world, 1, "v1"), store(world, 2, "v2")
     world.release(**AWAITING | {"stable": {"templateHash": old}, "observedTemplateHash": new})
     async with dashboard(world) as page:
-        code, found = await page.get("/history/default/llama")
+        code, found = await page.get("/-/history/default/llama")
     assert code == 200
     told = [(each["number"], each["role"], each["images"], each["change"]) for each in found["versions"]]
     assert told == [(2, "new", ["vllm:v2"], "vllm v1 -> v2 (leader, worker)"), (1, "stable", ["vllm:v1"], "")]
 
 
 async def rights(page: Browser) -> Object:
-    code, found = await page.get("/rights/default/llama")
+    code, found = await page.get("/-/rights/default/llama")
     assert code == 200
     return dict(found)
 
@@ -299,10 +299,10 @@ async def test_rights_say_which_permission_is_missing(world: World) -> None:
         change = {"spec": {"workloadRef": released}}
         world.do(lambda: world.server.patch(world.rollouts, "default", "llama", change))
         assert (await rights(page))["undo"] == ""
-        assert (await page.get("/rights/default/another"))[0] == 409
+        assert (await page.get("/-/rights/default/another"))[0] == 409
         # Where it cannot be asked, the API server refuses the request itself.
         world.do(lambda: setattr(faults, "stopped", True))
-        assert (await page.get("/rights/default/llama"))[0] == 502
+        assert (await page.get("/-/rights/default/llama"))[0] == 502
 
 
 async def test_a_role_for_single_objects_is_enough(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +335,7 @@ async def test_a_page_that_is_read_only_acts_on_nothing(world: World) -> None:
         for action in ("approve", "undo", "pause"):
             code, answer = await page.act(action)
             assert (code, "--read-only" in answer["refused"]) == (403, True)
-        async with page.stream("/stream/list") as stream:
+        async with page.stream("/-/stream/list") as stream:
             assert (await stream.until("hello"))["readOnly"] is True
     assert "requestedAction" not in world.status()
 
@@ -386,19 +386,19 @@ def test_at_port_80_browsers_call_it_without_a_port() -> None:
 async def test_names_that_lead_elsewhere_in_the_api_are_no_addresses(world: World) -> None:
     asked: list[str] = []
     async with dashboard(world) as page:
-        async with page.stream("/stream/list") as stream:
+        async with page.stream("/-/stream/list") as stream:
             await stream.until("rows")
         # The watch follows on the list.
         await eventually(lambda: world.do(lambda: bool(world.http.gate.faults._cuts)))
         world.on_request("*", "*", lambda: asked.append("x"))
         for path in (
-            "/history/default/..%2f..%2fsecrets",
-            "/history/default%2fx/llama",
-            "/groups/default/llama/llama/0,app=x",
-            "/groups/default/llama/llama%2cx/0",
-            "/rights/a%3fb/llama",
-            "/rights/default/llama%2cx",
-            "/stream/release/default/llama%2cmetadata.name=x",
+            "/-/history/default/..%2f..%2fsecrets",
+            "/-/history/default%2fx/llama",
+            "/-/groups/default/llama/llama/0,app=x",
+            "/-/groups/default/llama/llama%2cx/0",
+            "/-/rights/a%3fb/llama",
+            "/-/rights/default/llama%2cx",
+            "/-/stream/release/default/llama%2cmetadata.name=x",
         ):
             assert (await page.get(path))[0] == 404, path
     assert not asked
@@ -411,10 +411,10 @@ async def test_a_browser_is_told_of_all_modules_at_once(world: World) -> None:
         asked, left = set[str](), ["app.js"]
         while left:
             asked.add(name := left.pop())
-            code, module = await page.get(f"/files/{name}")
+            code, module = await page.get(f"/-/files/{name}")
             assert code == 200, name
             left += {*re.findall(r'^(?:import|\}).*"\./(.+)";$', module, re.MULTILINE)} - asked
-    told = re.findall('<link rel="modulepreload" href="/files/(.+)">', index)
+    told = re.findall('<link rel="modulepreload" href="/-/files/(.+)">', index)
     assert len(told) > 10
     assert sorted(asked) == told
 

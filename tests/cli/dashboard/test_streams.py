@@ -126,7 +126,7 @@ async def test_the_list_tells_what_has_changed_and_what_is_gone(world: World) ->
     world.release(**LOADING)
     second = manifests.rollout(world.rollouts.api_version, {"name": "other", "namespace": "team"})
     world.do(lambda: world.server.create(NAMESPACES, NAMESPACES.manifest("team")))
-    async with dashboard(world) as page, page.stream("/stream/list") as stream:
+    async with dashboard(world) as page, page.stream("/-/stream/list") as stream:
         found = await stream.until("rows", lambda told: bool(told["rows"]))
         (first,) = found["rows"]
         assert (found["all"], first["name"], first["state"], first["step"]) == (True, "llama", "Loading", "2/3")
@@ -143,7 +143,7 @@ async def test_the_list_tells_what_has_changed_and_what_is_gone(world: World) ->
 
 async def test_the_list_of_one_namespace_has_no_other_rows(world: World) -> None:
     world.release(**LOADING)
-    async with dashboard(world, namespace="team") as page, page.stream("/stream/list") as stream:
+    async with dashboard(world, namespace="team") as page, page.stream("/-/stream/list") as stream:
         assert (await stream.until("hello"))["namespace"] == "team"
         assert await stream.until("rows") == {"all": True, "rows": [], "gone": []}
 
@@ -184,7 +184,7 @@ async def test_names_and_messages_are_text_and_begin_no_event_of_their_own(world
     cause = {"workload": "llama", "group": "0", "reason": HOSTILE, "message": HOSTILE}
     world.release(**LOADING | {"message": HOSTILE, "notReadyGroups": [cause]})
     happens(world, "hostile", message=HOSTILE, reason=HOSTILE, type="Warning")
-    async with page.stream("/stream/list") as stream:
+    async with page.stream("/-/stream/list") as stream:
         await stream.until("rows", lambda told: [each["message"] for each in told["rows"]] == [HOSTILE])
     async with page.release() as stream:
         kinds = [(await stream.next())[0] for _ in range(3)]
@@ -204,7 +204,7 @@ async def test_a_cluster_that_goes_away_is_told_and_comes_back(world: World, pag
         faults.stopped = True
         faults.cut_watches()
 
-    async with page.release() as stream, page.stream("/stream/list") as listed:
+    async with page.release() as stream, page.stream("/-/stream/list") as listed:
         await stream.until("release", state("Loading"))
         await listed.until("rows", lambda told: bool(told["rows"]))
         world.do(stop)
@@ -287,7 +287,7 @@ async def test_a_rollout_that_cannot_be_read_hides_no_other_one(
 
     monkeypatch.setattr("rollout_lws.cli.dashboard.rows.summary", misshapen)
     world.do(lambda: world.server.create(world.rollouts, broken))
-    async with page.stream("/stream/list") as stream:
+    async with page.stream("/-/stream/list") as stream:
         rows: dict[str, Object] = {}
         while set(rows) != {"llama", "broken"} or rows["llama"]["state"] != "Loading":
             rows |= {each["name"]: each for each in (await stream.until("rows"))["rows"]}
@@ -330,7 +330,7 @@ async def test_the_server_ends_at_once_though_streams_are_open(world: World) -> 
         async with serving(page_of(world), Place()) as served:
             page = await browsers.enter_async_context(browser(served.url))
             stream = await browsers.enter_async_context(page.release())
-            listed = await browsers.enter_async_context(page.stream("/stream/list"))
+            listed = await browsers.enter_async_context(page.stream("/-/stream/list"))
             await stream.until("events")
             await listed.until("rows")
             began = time.monotonic()
@@ -362,7 +362,7 @@ async def test_a_page_that_does_not_read_holds_up_none_and_its_state_is_not_queu
 ) -> None:
     monkeypatch.setattr(release_feed, "_GATHER", 0.0)
     world.release(**LOADING)
-    async with not_reading(page, "/stream/release/default/llama") as slow, page.release() as stream:
+    async with not_reading(page, "/-/stream/release/default/llama") as slow, page.release() as stream:
         await stream.until("release")
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
@@ -388,7 +388,7 @@ async def test_the_clock_of_the_page_is_the_api_servers(world: World, monkeypatc
     monkeypatch.setattr("rollout_lws.cli.dashboard.sse.send.__defaults__", (0.2,))
     ahead = 3600.0
     monkeypatch.setattr("rollout_lws.sandbox.http.formatdate", lambda at, usegmt: formatdate(at + ahead, usegmt=usegmt))
-    async with dashboard(world) as page, page.stream("/stream/list") as stream:
+    async with dashboard(world) as page, page.stream("/-/stream/list") as stream:
         await stream.until("rows")
         for kind in ("clock", "clock"):
             told = datetime.fromisoformat((await stream.until(kind))["now"]).timestamp()

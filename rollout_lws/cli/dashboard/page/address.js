@@ -2,6 +2,8 @@
 
 /** Parameters that stay as one goes from view to view. */
 const STAYS = ["wall"];
+/** The window's event after the page has changed its own address. */
+export const MOVED = "page:moved";
 
 /** What the address asks for by this name, "" if nothing. */
 export function asked(name) {
@@ -21,6 +23,17 @@ export function addressWith(changes) {
 /** Changes parameters without a step in the browser's history. */
 export function set(changes) {
   history.replaceState(null, "", addressWith(changes));
+  dispatchEvent(new Event(MOVED));
+}
+
+/** Goes to an address of this page, by a step in the browser's history. */
+export function go(address) {
+  const before = location.pathname;
+  history.pushState(null, "", address);
+  dispatchEvent(new Event(MOVED));
+  if (location.pathname === before) return;
+  scrollTo(0, 0);
+  document.getElementById("main").focus({ preventScroll: true });
 }
 
 /** The address of the list. */

@@ -1,45 +1,42 @@
 // The page: its address says what is shown, and one stream says what is true.
 
-import { asked, listAddress, addressWith } from "./address.js";
-import { delegate, h, show } from "./dom.js";
+import { MOVED, asked, addressWith, go, listAddress } from "./address.js";
+import { delegate, show } from "./dom.js";
+import { guard, whenBroken } from "./guard.js";
 import { listView } from "./list.js";
 import { releaseView } from "./release.js";
 import { whenHidden } from "./sleep.js";
+import * as standing from "./standing.js";
 import { Stream } from "./stream.js";
-import { said } from "./text.js";
-import { clock, since, timeOfDay } from "./time.js";
-import { setTitle, titleOld } from "./title.js";
+import { clock, timeOfDay } from "./time.js";
+import { setTitle } from "./title.js";
+import { isOtherVersion } from "./version.js";
+import { View } from "./view.js";
 import "./copy.js";
 
 const main = document.getElementById("main");
-const lost = document.getElementById("lost");
-const word = document.getElementById("live-word");
 let stream = null;
+/** What is shown, and the view that it is shown in. */
+let shown = null;
 let view = null;
 let path = "";
-let trouble = "";
-let old = "";
-
-/** The view that an address names. */
-function viewOf(address) {
-  const parts = address.split("/").filter(Boolean).map(decodeURIComponent);
-  return parts.length === 2 ? releaseView(main, parts[0], parts[1]) : listView(main);
-}
 
 function open() {
   stream?.close();
-  view?.close?.();
+  view?.close();
   path = location.pathname;
-  old = trouble = "";
+  standing.begins();
   setTitle("Releases", "");
   look();
-  view = viewOf(path);
-  show(document.getElementById("where"), view.where ?? "");
+  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  view = new View(main, parts.length === 2 ? "release-view" : "list-view");
+  shown = parts.length === 2 ? releaseView(view, ...parts) : listView(view);
+  show(document.getElementById("where"), shown.where ?? "");
   listen();
 }
 
 function listen() {
-  stream = new Stream(view.stream, { ...view.on, trouble: hearTrouble }, lose, comeBack);
+  stream = new Stream(shown.stream, { ...shown.on, trouble: standing.isTroubled }, standing.isLost, comeBack);
 }
 
 function look() {
@@ -51,41 +48,17 @@ function look() {
 }
 
 function comeBack(hello) {
-  old = trouble = "";
+  if (isOtherVersion(hello.version)) return;
   document.getElementById("cluster").textContent = hello.cluster;
   document.getElementById("read-only").hidden = !hello.readOnly;
-  view.hello?.(hello);
-  tell("live");
-}
-
-function lose(why, silent) {
-  old ||= new Date(clock() - silent).toISOString();
-  trouble = why;
-  tell("lost");
-}
-
-/** The server is there, and does not see all of the cluster; "" when it does again. */
-function hearTrouble(told) {
-  trouble = told.message;
-  old = trouble && told.old !== false ? old || new Date(clock()).toISOString() : "";
-  tell(old ? "old" : "live");
-}
-
-function tell(state) {
-  document.body.dataset.live = state;
-  document.body.classList.toggle("old", Boolean(old));
-  titleOld(Boolean(old));
-  word.textContent = state;
-  document.getElementById("trouble").hidden = !trouble;
-  show(lost, old ? h("strong", {}, "What is shown is old: ") : "", trouble ? said(trouble) : "");
-  // Outside of the alert, which else would be read out each second.
-  show(document.getElementById("lost-since"), old ? ["· for ", since(old)] : "");
+  standing.isLive();
+  shown.hello?.(hello);
 }
 
 function moved() {
   if (location.pathname !== path) return open();
   look();
-  view.moved?.();
+  shown.moved();
 }
 
 /** Follows links within the page without loading it again. */
@@ -94,20 +67,6 @@ delegate(document, "click", "a[data-link]", (link, event) => {
   event.preventDefault();
   go(link.href);
 });
-
-/** Goes to an address of this page, by a step in the browser's history. */
-export function go(address) {
-  const there = new URL(address, location.href);
-  const leaves = there.pathname !== location.pathname;
-  history.pushState(null, "", there);
-  moved();
-  if (!leaves) return;
-  scrollTo(0, 0);
-  main.focus({ preventScroll: true });
-}
-
-addEventListener("popstate", moved);
-addEventListener("page:go", (event) => go(event.detail));
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select, dialog");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -116,18 +75,18 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     words.focus();
     words.select();
-  } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) view?.escape?.(event);
+  } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) shown.escape?.();
 });
+for (const type of ["popstate", MOVED]) addEventListener(type, moved);
 setInterval(() => {
   document.getElementById("clock").textContent = timeOfDay(clock());
 }, 1000);
 whenHidden(
   () => {
     stream.close();
-    old = new Date(clock()).toISOString();
-    trouble = "this tab rests while it is hidden";
-    tell("resting");
+    standing.rests();
   },
   listen,
 );
-open();
+whenBroken(standing.isBroken);
+guard("this address", open);

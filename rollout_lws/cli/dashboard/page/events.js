@@ -21,10 +21,7 @@ export class Events {
       h("div", { class: "part-head" }, h("h2", { id: "events-title" }, "Events"), this.#count,
         h("label", { class: "check tool" }, this.#warnings, " warnings only")),
       this.#list, this.#foot);
-    this.#warnings.addEventListener("change", () => {
-      set({ events: this.#warnings.checked ? "warnings" : "" });
-      this.draw();
-    });
+    this.#warnings.addEventListener("change", () => set({ events: this.#warnings.checked ? "warnings" : "" }));
     delegate(this.#foot, "click", "button", () => {
       this.#all = !this.#all;
       this.draw();

@@ -5,13 +5,13 @@ import { delegate, h, show } from "./dom.js";
 import { icon } from "./icons.js";
 import { KINDS, kindOf, toneOf, urgency } from "./words.js";
 
-/** The filters above the list; `changed()` is called when a person has set another one. */
+/** The filters above the list, which are read from the address whenever it changes. */
 export class Filters {
   #words;
   #namespaces;
   #chips = h("div", { class: "chips", role: "group", "aria-label": "States" });
 
-  constructor(changed) {
+  constructor() {
     this.#words = h("input", {
       type: "search", id: "words", placeholder: "Filter", autocomplete: "off", spellcheck: "false",
       "aria-label": "Filter by name, namespace, workload or state", "aria-keyshortcuts": "/",
@@ -21,9 +21,9 @@ export class Filters {
       h("div", { class: "fields" }, h("span", { class: "search" }, this.#words, h("kbd", { "aria-hidden": "true" }, "/")), this.#namespaces),
       this.#chips);
     this.read();
-    this.#words.addEventListener("input", () => this.#set({ q: this.#words.value.trim() }, changed));
-    this.#namespaces.addEventListener("change", () => this.#set({ ns: this.#namespaces.value }, changed));
-    delegate(this.#chips, "click", "button", (chip) => this.#toggle(chip.dataset.state, changed));
+    this.#words.addEventListener("input", () => set({ q: this.#words.value.trim() }));
+    this.#namespaces.addEventListener("change", () => set({ ns: this.#namespaces.value }));
+    delegate(this.#chips, "click", "button", (chip) => this.#toggle(chip.dataset.state));
   }
 
   /** Takes the filters from the address. */
@@ -34,18 +34,12 @@ export class Filters {
     if (this.#words.value.trim() !== this.words) this.#words.value = this.words;
   }
 
-  #set(changes, changed) {
-    set(changes);
-    this.read();
-    changed();
-  }
-
-  #toggle(state, changed) {
+  #toggle(state) {
     const states = new Set(this.states);
     if (!state) states.clear();
     else if (states.has(state)) states.delete(state);
     else states.add(state);
-    this.#set({ state: [...states].join(",") }, changed);
+    set({ state: [...states].join(",") });
   }
 
   /** Whether a row is wanted; `text` is what words are looked for in. */

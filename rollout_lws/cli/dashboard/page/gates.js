@@ -5,7 +5,7 @@ import * as figures from "./figures.js";
 import { said, long } from "./text.js";
 import { at, between, short, since, until } from "./time.js";
 
-const TONES = { Passed: "good", Skipped: "off", Failed: "bad", Inconclusive: "waits", Error: "bad" };
+const TONES = new Map([["Passed", "good"], ["Skipped", "off"], ["Failed", "bad"], ["Inconclusive", "waits"], ["Error", "bad"]]);
 
 export class Gates {
   element = h("section", { class: "card gates-part", "aria-labelledby": "gates-title" });
@@ -24,13 +24,13 @@ export class Gates {
     show(this.element,
       h("h2", { id: "gates-title" }, "Gates"),
       h("ul", { class: "gates" }, seen.gates.map((each) => gate(each, skips, this.actions))),
-      this.actions.result(...skips.map((each) => each.key)));
+      this.actions.results(skips));
   }
 }
 
 function gate(each, skips, actions) {
   const skip = skips.find((offer) => offer.gate === each.name);
-  const tone = TONES[each.result] ?? (each.since ? "runs" : "off");
+  const tone = TONES.get(each.result) ?? (each.since ? "runs" : "off");
   return h("li", { class: `gate ${tone}`, "data-key": `${each.of}/${each.name}` },
     h("div", { class: "gate-head" },
       h("b", {}, each.name), h("span", { class: `state ${tone}` }, each.result ?? (each.since ? "measuring" : "to come")),
@@ -93,7 +93,9 @@ function share(each) {
 function time(each) {
   const from = at(each.since);
   if (Number.isNaN(from)) return each.window ? h("p", { class: "dim" }, `window of ${short(each.window)}`) : null;
-  if (each.result || each.finishedAt) return h("p", { class: "dim" }, "took ", between(each.since, each.finishedAt) || since(each.since));
+  const took = between(each.since, each.finishedAt);
+  if (took) return h("p", { class: "dim" }, "took ", took);
+  if (each.result) return null;
   if (!each.window) return h("p", { class: "dim" }, "for ", since(each.since));
   return h("p", { class: "countdown dim" }, figures.progress(from, each.window),
     "measured for ", since(each.since), `, at least ${short(each.window)}; `, until(from + 1000 * each.window), " left");

@@ -2,7 +2,7 @@
 
 import { addressWith } from "./address.js";
 import { h, show } from "./dom.js";
-import { stateOf } from "./list.js";
+import { stateOf } from "./icons.js";
 import { long, said } from "./text.js";
 import { since } from "./time.js";
 import { toneOf } from "./words.js";

@@ -1,65 +1,56 @@
 // The versions that are stored, what differs between them, and the way back to each.
 
-import { h, show } from "./dom.js";
+import { Answer } from "./answer.js";
+import { route } from "./ask.js";
+import { delegate, h, show } from "./dom.js";
 import { long, said } from "./text.js";
 import { since } from "./time.js";
 
 export class History {
-  #versions = null;
-  #trouble = "";
-  #askedFor = "";
+  #answer;
   element = h("section", { class: "card history-part tool", "aria-labelledby": "history-title" });
 
-  constructor(namespace, name, actions, changed) {
-    Object.assign(this, { namespace, name, actions, changed });
+  constructor(view, namespace, name, actions, changed) {
+    Object.assign(this, { namespace, name, actions });
+    this.#answer = new Answer(view, () => {
+      actions.versions = this.#answer.value?.versions ?? [];
+      changed();
+    });
+    delegate(this.element, "click", "[data-again]", () => this.again());
   }
 
   of(seen) {
-    return [this.#versions, this.#trouble, this.actions.state, seen.offers];
+    return [this.#answer.value, this.#answer.trouble, this.actions.state, seen.offers];
   }
 
   /** Asks for the history again when there may be another version, or another role for one. */
   take(seen) {
     const versions = seen.versions.map((each) => [each.revision, each.role]);
-    const now = JSON.stringify([seen.release, seen.releasing, seen.ending, seen.state === "Aborted", versions]);
-    if (now === this.#askedFor) return;
-    this.#askedFor = now;
-    this.#ask(now);
+    const about = JSON.stringify([seen.release, seen.releasing, seen.ending, seen.state === "Aborted", versions]);
+    this.#answer.keep(route("history", this.namespace, this.name), about);
   }
 
-  /** Asks again, since what was heard last may be old. */
+  /** Asks again, since what was told last may be old. */
   again() {
-    this.#askedFor = "";
-  }
-
-  async #ask(now) {
-    try {
-      const answer = await fetch(`/history/${encodeURIComponent(this.namespace)}/${encodeURIComponent(this.name)}`);
-      const told = await answer.json();
-      if (now !== this.#askedFor) return;
-      if (answer.ok) [this.#versions, this.#trouble] = [told.versions, ""];
-      else this.#trouble = told.refused;
-    } catch (error) {
-      this.#trouble = `the history cannot be read: ${error.message}`;
-    }
-    this.changed();
+    this.#answer.again();
   }
 
   draw() {
-    const found = this.#versions ?? [];
-    this.element.hidden = !this.#versions && !this.#trouble;
-    const undos = found.map((each) => this.actions.undoTo(each.number)).filter(Boolean);
+    const { value, trouble } = this.#answer;
+    const found = value?.versions ?? [];
+    const undos = found.map((each) => this.actions.undoTo(each)).filter(Boolean);
+    this.element.hidden = !value && !trouble;
     show(this.element,
       h("h2", { id: "history-title" }, "History"),
-      this.#trouble ? h("p", { class: "dim" }, said(this.#trouble)) : null,
-      this.#versions && !found.length ? h("p", { class: "dim" }, "No version is stored yet.") : null,
+      trouble ? this.#answer.standing : null,
+      value && !found.length ? h("p", { class: "dim" }, "No version is stored yet.") : null,
       h("ol", { class: "history" }, found.map((each) => version(each, this.actions))),
-      this.actions.result(...undos.map((each) => each.key)));
+      this.actions.results(undos));
   }
 }
 
 function version(each, actions) {
-  const undo = ["stable", "new"].includes(each.role) ? null : actions.undoTo(each.number);
+  const undo = ["stable", "new"].includes(each.role) ? null : actions.undoTo(each);
   return h("li", { "data-key": `version/${each.number}` },
     h("div", { class: "version-head" },
       h("b", {}, `${each.number}`), each.role ? h("span", { class: `badge ${each.role}` }, each.role) : null,

@@ -1,10 +1,12 @@
 // The list of all Rollouts that one may see: those that need a person first.
 
-import { releaseAddress } from "./address.js";
+import { listAddress, releaseAddress } from "./address.js";
+import { route } from "./ask.js";
 import { arrange, delegate, h, update } from "./dom.js";
 import * as figures from "./figures.js";
 import { Filters } from "./filters.js";
-import { icon } from "./icons.js";
+import { guard } from "./guard.js";
+import { stateOf } from "./icons.js";
 import { said } from "./text.js";
 import { at, since } from "./time.js";
 import { setTitle } from "./title.js";
@@ -14,24 +16,26 @@ import { KINDS, kindOf, plural, toneOf, urgency } from "./words.js";
 const AT_ONCE = 40;
 const COLUMNS = ["Rollout", "State", "Step", "Traffic", "Groups", "For", "Waits for"];
 
-export function listView(main) {
+export function listView(view) {
   // By UID: the row as told, the text that words are looked for in, and its element.
   const known = new Map();
   let frame = 0;
-  const filters = new Filters(draw);
+  // What all links keep of the address.
+  let links = listAddress();
+  const filters = new Filters();
   const bodies = KINDS.map((kind) => body(kind));
   const count = h("p", { class: "dim count", role: "status" }, "Asking the cluster …");
   const where = h("p", { class: "dim", hidden: true });
   const none = h("p", { class: "plain", hidden: true });
-  main.className = "list-view";
-  main.replaceChildren(
+  view.content.append(
     h("div", { class: "list-head" }, h("h1", {}, "Releases"), where, count),
     filters.element,
     h("table", { class: "list", role: "table", "aria-label": "Rollouts" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, COLUMNS.map((each) => h("th", { scope: "col", role: "columnheader" }, each)))),
       bodies.map((each) => each.element)),
     none);
-  delegate(main, "click", "tbody tr[data-key]", follow);
+  delegate(view.content, "click", "tbody tr[data-key]", follow);
+  view.closing(() => cancelAnimationFrame(frame));
 
   function take(told) {
     if (told.all) {
@@ -46,7 +50,7 @@ export function listView(main) {
   function learn(row) {
     const entry = known.get(row.uid) ?? { element: null };
     const text = `${row.namespace}/${row.name} ${row.state} ${row.workload}`.toLowerCase();
-    const told = JSON.stringify(row);
+    const told = JSON.stringify([row, links]);
     if (entry.told === told) return;
     if (entry.element) update(entry.element, line(row));
     known.set(row.uid, { row, text, told, element: entry.element });
@@ -80,7 +84,7 @@ export function listView(main) {
   }
 
   return {
-    stream: "/stream/list",
+    stream: route("stream", "list"),
     on: { rows: take },
     hello({ namespace }) {
       where.hidden = !namespace;
@@ -88,9 +92,12 @@ export function listView(main) {
     },
     moved() {
       filters.read();
+      if (links !== listAddress()) {
+        links = listAddress();
+        for (const { row } of known.values()) learn(row);
+      }
       draw();
     },
-    close: () => cancelAnimationFrame(frame),
   };
 }
 
@@ -119,18 +126,25 @@ function before({ row: a }, { row: b }) {
   return `${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1;
 }
 
+/** The row of one Rollout; one that cannot be shown does not hide the others. */
 function line(row) {
   const tone = toneOf(row.state);
   return h("tr", { "data-key": row.uid, role: "row", class: tone },
     h("th", { scope: "row", role: "rowheader", class: "name" },
       h("a", { href: releaseAddress(row.namespace, row.name), "data-link": true },
         h("span", { class: "dim" }, `${row.namespace}/`), h("wbr"), row.name)),
+    guard(`all of ${row.namespace}/${row.name}`, () => cells(row, tone)));
+}
+
+function cells(row, tone) {
+  return [
     cell("state-cell", stateOf(row.state)),
     cell("step", row.step && row.steps ? [figures.steps(row.steps, row.at, tone), h("span", {}, row.step)] : null),
     cell("traffic", row.weight === null ? traffic(row) : [figures.share(row.weight), h("span", {}, `${row.weight}%`)]),
     cell("groups", counted("new", row.new), counted("stable", row.stable)),
     cell("for", since(row.since)),
-    cell("message", said(row.message)));
+    cell("message", said(row.message)),
+  ];
 }
 
 function cell(name, ...children) {
@@ -144,12 +158,6 @@ function traffic(row) {
 function counted(name, groups) {
   if (!groups || !(groups.total ?? 0)) return null;
   return h("span", { class: (groups.ready ?? 0) < groups.total ? "short" : "" }, h("small", { class: "dim" }, name), ` ${groups.ready ?? 0}/${groups.total}`);
-}
-
-/** A state as a word with its icon. */
-export function stateOf(word) {
-  const tone = toneOf(word);
-  return h("span", { class: `state ${tone}` }, icon(tone), word || "Unknown");
 }
 
 /** A click anywhere in a row goes where its name leads, unless a text is being selected. */

@@ -1,61 +1,68 @@
 // The panel of one group: its pods, their nodes, what is to blame, last words, and commands that show more.
 
-import { asked, addressWith } from "./address.js";
+import { asked, addressWith, go } from "./address.js";
+import { Answer } from "./answer.js";
+import { route } from "./ask.js";
 import { command } from "./copy.js";
-import { h, show } from "./dom.js";
+import { delegate, h, show } from "./dom.js";
 import { long, said, visible } from "./text.js";
 import { since } from "./time.js";
 
-/** Milliseconds between two looks at a group that changes. */
-const REST = 1000;
+/** Where there is no room beside the panel it lies above everything else; as in the stylesheet. */
+const ABOVE = matchMedia("(width < 80rem)");
 
 export class Panel {
   #body = h("div", { class: "panel-body" });
   #shown = "";
   #seen = null;
-  #told = null;
-  #trouble = "";
-  #asked = "";
-  #timer = 0;
-  #last = 0;
+  #answer;
 
-  constructor(namespace, name) {
-    Object.assign(this, { namespace, name });
+  constructor(view, namespace, name) {
+    Object.assign(this, { view, namespace, name });
     this.element = h("aside", { id: "panel", class: "panel", tabindex: "-1", "aria-labelledby": "panel-title", hidden: true }, this.#body);
+    view.element.append(this.element);
+    this.#answer = new Answer(view, () => this.#draw());
+    delegate(this.#body, "click", "[data-again]", () => this.again());
+    view.listen(ABOVE, "change", () => this.#cover());
+    view.listen(document, "pointerdown", (event) => {
+      const beside = this.#covers && !event.composedPath().includes(this.element) && !document.querySelector("dialog[open]");
+      if (beside) go(addressWith({ group: "" }));
+    });
+    view.closing(() => this.open(""));
   }
 
-  close() {
-    clearTimeout(this.#timer);
-    document.body.classList.remove("has-panel");
-  }
-
-  /** Shows the group that the address names; true if that is another one than before. */
-  address() {
-    const group = asked("group");
+  /** Shows a group, "" for none; true if that is another one than before. */
+  open(group) {
     const other = group !== this.#shown;
-    if (other) {
-      this.#shown = group;
-      this.#told = null;
-      this.#trouble = this.#asked = "";
-    }
+    this.#shown = group;
     this.element.hidden = !group;
     document.body.classList.toggle("has-panel", Boolean(group));
-    if (group) this.#look();
+    this.#cover();
+    this.#look();
     return other;
   }
 
-  /** Asks again, since what was heard last may be old. */
+  /** Asks again, since what was told last may be old. */
   again() {
-    this.#asked = "";
+    this.#answer.again();
   }
 
   take(seen) {
     this.#seen = seen;
-    if (this.#shown) this.#look();
+    this.open(asked("group"));
   }
 
   get group() {
     return this.#shown;
+  }
+
+  get #covers() {
+    return Boolean(this.#shown) && ABOVE.matches;
+  }
+
+  /** What the panel lies above is out of reach of the keyboard, too. */
+  #cover() {
+    for (const each of [this.view.content, ...document.querySelectorAll(".top, .skip-link")]) each.inert = this.#covers;
   }
 
   #found() {
@@ -69,32 +76,17 @@ export class Panel {
 
   /** Draws what is known, and asks for the pods when the group has changed. */
   #look() {
-    this.#draw();
-    const { known } = this.#found();
-    const now = JSON.stringify([this.#shown, known, this.#seen?.causes]);
-    if (!this.#seen || now === this.#asked) return;
-    this.#asked = now;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#ask(this.#shown), Math.max(0, this.#last + REST - Date.now()));
-  }
-
-  async #ask(shown) {
-    this.#last = Date.now();
-    const { workload, index } = this.#found();
-    try {
-      const answer = await fetch(`/groups/${[this.namespace, this.name, workload, index].map(encodeURIComponent).join("/")}`);
-      const told = await answer.json();
-      if (shown !== this.#shown) return;
-      if (answer.ok) [this.#told, this.#trouble] = [told, ""];
-      else this.#trouble = told.refused;
-    } catch (error) {
-      this.#trouble = `the pods cannot be read: ${error.message}`;
+    if (!this.#shown) return this.#answer.keep("");
+    const { workload, index, known } = this.#found();
+    if (this.#seen) {
+      this.#answer.keep(route("groups", this.namespace, this.name, workload, index), JSON.stringify([known, this.#seen.causes]));
     }
-    if (shown === this.#shown) this.#draw();
+    this.#draw();
   }
 
   #draw() {
     const { workload, index, known } = this.#found();
+    const { value, trouble } = this.#answer;
     show(this.#body,
       h("header", {},
         h("h2", { id: "panel-title", tabindex: "-1" }, h("span", { class: "dim" }, `${workload} `), `group ${index}`),
@@ -102,16 +94,16 @@ export class Panel {
       known.map(({ version, group }) => standing(version, group)),
       this.#seen && !known.length ? h("p", { class: "plain" }, "There is no such group now.") : null,
       this.#blame(workload, index),
-      this.#trouble ? h("p", { class: "result bad" }, said(this.#trouble)) : null,
-      this.#told ? pods(this.#told.pods) : this.#trouble || !known.length ? null : h("p", { class: "dim" }, "Asking for the pods …"),
-      this.#told?.commands?.length ? [h("h3", {}, "To see more"), h("ul", { class: "commands" }, this.#told.commands.map(command))] : null);
+      value ? pods(value.pods) : trouble || !known.length ? null : h("p", { class: "dim" }, "Asking for the pods …"),
+      value || trouble ? this.#answer.standing : null,
+      value?.commands.length ? [h("h3", {}, "To see more"), h("ul", { class: "commands" }, value.commands.map(command))] : null);
   }
 
   #blame(workload, index) {
     const cause = this.#seen?.causes?.find((each) => each.workload === workload && each.group === index);
     if (!cause?.message) return null;
     // A long text need not be read twice.
-    const texts = (this.#told?.pods ?? []).flatMap((each) => [each.detail, ...each.containers.map((one) => one.message)]);
+    const texts = (this.#answer.value?.pods ?? []).flatMap((each) => [each.detail, ...each.containers.map((one) => one.message)]);
     if (texts.some((each) => each.includes(cause.message))) return null;
     return h("div", { class: cause.container ? "blame" : "blame mild", "data-key": "blame" },
       h("p", {}, h("b", {}, said(cause.reason)), cause.container ? ` container ${cause.container}` : "", cause.pod ? ` of ${cause.pod}` : ""),

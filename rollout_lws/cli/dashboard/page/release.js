@@ -1,70 +1,80 @@
 // One release: its parts, each drawn again only when what it shows has changed.
 
-import { asked, listAddress, addressWith } from "./address.js";
-import { Actions, ActionsPart } from "./actions.js";
+import { Actions } from "./actions.js";
+import { ActionsPart } from "./actions-part.js";
+import { asked, listAddress, addressWith, go } from "./address.js";
+import { route } from "./ask.js";
 import { h } from "./dom.js";
 import { Events } from "./events.js";
 import { Gates } from "./gates.js";
 import { Groups } from "./groups.js";
+import { guard } from "./guard.js";
 import { Headline } from "./headline.js";
 import { History } from "./history.js";
 import { Panel } from "./panel.js";
 import { Steps } from "./steps.js";
+import { visible } from "./text.js";
 import { setTitle } from "./title.js";
 import { Vitals } from "./vitals.js";
 import { Weights } from "./weights.js";
 import { toneOf } from "./words.js";
 
-export function releaseView(main, namespace, name) {
+export function releaseView(view, namespace, name) {
   let seen = null;
   let state = "";
-  const actions = new Actions(main, namespace, name, draw);
-  const history = new History(namespace, name, actions, draw);
-  const panel = new Panel(namespace, name);
+  const actions = new Actions(view, namespace, name, draw);
+  const history = new History(view, namespace, name, actions, draw);
+  const panel = new Panel(view, namespace, name);
   const groups = new Groups();
-  const weights = new Weights();
-  const events = new Events();
+  const weights = new Weights(view);
   const gates = new Gates(actions);
-  const top = [new Headline(), new ActionsPart(actions), new Steps(actions), new Vitals(), groups];
-  const parts = [...top, weights, gates, history];
+  const events = new Events();
+  const top = new Map([
+    ["the headline", new Headline()], ["the actions", new ActionsPart(actions)], ["the steps", new Steps(actions)],
+    ["the numbers", new Vitals()], ["the groups", groups],
+  ]);
+  const parts = new Map([...top, ["the course", weights], ["the gates", gates], ["the history", history]]);
   const drawn = new Map();
-  const waiting = h("div", { class: "plain" }, h("h1", {}, h("span", { class: "dim" }, `${namespace}/`), name), h("p", { class: "dim" }, "Asking the cluster …"));
-  main.className = "release-view";
-  main.replaceChildren(waiting);
   setTitle(name, "");
-  panel.address();
+  plain("Asking the cluster …");
+  panel.open(asked("group"));
+
+  /** A text in place of the parts. */
+  function plain(...told) {
+    view.content.replaceChildren(h("div", { class: "plain" },
+      h("h1", {}, h("span", { class: "dim" }, `${namespace}/`), name), told.map((each) => h("p", {}, each))));
+  }
 
   function take(told) {
     if (!seen) arrangeParts();
     announce(told);
     // Of hundreds of groups, to be compared by several parts.
     seen = { ...told, groupsTold: JSON.stringify(told.versions) };
-    actions.take(seen);
-    history.take(seen);
-    panel.take(seen);
+    for (const each of [actions, history, panel]) guard("the release", () => each.take(seen));
     draw();
     entitle();
   }
 
   function arrangeParts() {
-    main.replaceChildren(...top.map((each) => each.element),
+    view.content.replaceChildren(...[...top.values()].map((each) => each.element),
       h("div", { class: "measures" }, gates.element, weights.element, history.element),
-      h("div", { class: "log" }, events.element),
-      panel.element);
+      h("div", { class: "log" }, events.element));
   }
 
   function draw() {
-    if (!seen) return;
-    for (const part of parts) {
-      const now = JSON.stringify(part.of(seen));
-      if (drawn.get(part) === now) continue;
-      drawn.set(part, now);
-      part.draw(seen);
-    }
+    if (!seen || view.closed) return;
+    for (const [what, part] of parts) guard(what, () => redraw(part));
+  }
+
+  function redraw(part) {
+    const now = JSON.stringify(part.of(seen));
+    if (drawn.get(part) === now) return;
+    drawn.set(part, now);
+    part.draw(seen);
   }
 
   function announce(told) {
-    if (state && state !== told.state) document.getElementById("told").textContent = `${name}: ${told.state}. ${told.message}`;
+    if (state && state !== told.state) document.getElementById("told").textContent = visible(`${name}: ${told.state}. ${told.message}`);
     state = told.state;
   }
 
@@ -73,36 +83,33 @@ export function releaseView(main, namespace, name) {
     setTitle([seen.state || "Unknown", at, "·", name].filter(Boolean).join(" "), toneOf(seen.state));
   }
 
-  function gone(told) {
+  function gone({ message }) {
     seen = null;
     drawn.clear();
-    main.replaceChildren(h("div", { class: "plain" }, h("h1", {}, h("span", { class: "dim" }, `${namespace}/`), name), h("p", {}, told.message),
-      h("p", {}, h("a", { href: listAddress(), "data-link": true }, "All releases"))));
+    panel.open("");
+    actions.gone(message);
+    plain(visible(message), h("a", { href: listAddress(), "data-link": true }, "All releases"));
     setTitle(`gone · ${name}`, "");
   }
 
   return {
-    stream: `/stream/release/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
+    stream: route("stream", "release", namespace, name),
     where: [h("span", { class: "dim" }, " › "), `${namespace}/${name}`],
     hello() {
       for (const each of [actions, history, panel]) each.again();
     },
     on: { release: take, gone, events: (told) => events.take(told) },
     moved() {
+      if (!seen) return;
       const before = panel.group;
-      const other = panel.address();
+      const other = panel.open(asked("group"));
       draw();
       events.draw();
       if (other && panel.group) document.getElementById("panel-title").focus({ preventScroll: true });
       else if (other) groups.focus(before);
     },
     escape() {
-      if (asked("group")) dispatchEvent(new CustomEvent("page:go", { detail: addressWith({ group: "" }) }));
-    },
-    close() {
-      panel.close();
-      weights.close();
-      document.getElementById("question").close();
+      if (asked("group")) go(addressWith({ group: "" }));
     },
   };
 }

@@ -25,24 +25,18 @@ export class Steps {
     show(this.element,
       h("h2", { id: "steps-title" }, "Steps"),
       h("ol", { class: "steps" }, seen.steps.map((step) => item(seen, step, jumps, this.actions)), ending(seen)),
-      this.actions.result(...jumps.map((each) => each.key)));
+      this.actions.results(jumps));
   }
 }
 
-function stateOf(seen, step) {
-  if (step.state) return step.state;
-  if (!seen.releasing || step.index > seen.at) return "ahead";
-  return step.index === seen.at && !seen.ending ? "current" : "done";
-}
-
 function item(seen, step, jumps, actions) {
-  const is = stateOf(seen, step);
+  const is = step.state;
   const jump = jumps.find((each) => each.toStep === step.index);
   const tone = is === "current" ? toneOf(seen.state) : "";
   return h("li", { class: `${is} ${tone}`, "data-key": `step/${step.index}`, "aria-current": tone ? "step" : null },
     h("span", { class: "node", "aria-hidden": "true" }, is === "done" ? "✓" : String(step.index)),
     h("div", { class: "what" },
-      h("span", { class: "unseen" }, `Step ${step.index}, ${WORDS[is]}: `),
+      h("span", { class: "unseen" }, `Step ${step.index}, ${WORDS.get(is)}: `),
       h("b", {}, step.promotes ? "promote" : step.size),
       step.traffic && !step.promotes ? h("span", {}, ` ${step.traffic} traffic`) : null,
       h("span", { class: "asks dim" }, asks(step))),
@@ -50,7 +44,7 @@ function item(seen, step, jumps, actions) {
     jump ? actions.button(jump, "go here", "small") : null);
 }
 
-const WORDS = { done: "done", current: "on", ahead: "to come" };
+const WORDS = new Map([["done", "done"], ["current", "on"], ["ahead", "to come"]]);
 
 /** What a step asks before the next one begins. */
 function asks(step) {
@@ -93,7 +87,7 @@ function countdown(step, state, from) {
 /** What comes after the steps, while it is on. */
 function ending(seen) {
   if (!seen.ending) return null;
-  const { waitsFor, since: from } = seen.current ?? { waitsFor: seen.message, since: seen.since };
+  const { waitsFor, since: from } = seen.current;
   return h("li", { class: `current ending ${toneOf(seen.state)}`, "data-key": "ending", "aria-current": "step" },
     h("span", { class: "node", "aria-hidden": "true" }, seen.ending === "way back" ? "↶" : "★"),
     h("div", { class: "what" }, h("b", {}, seen.ending)),

@@ -1,13 +1,19 @@
 // The one stream of server-sent events of a view, which comes back by itself.
 
+import { ask } from "./ask.js";
+import { guard } from "./guard.js";
 import { setClock } from "./time.js";
 
 /** The server gives a sign of life each 15 seconds; milliseconds after which it is not believed to be there. */
 const SILENCE = 20_000;
 /** Milliseconds before a stream is tried again, longer with each failure. */
 const AGAIN = [500, 1000, 2000, 3000, 5000];
+const AWAY = "rollout-lws dashboard does not answer";
 const LOCKED = "this browser is not let in any more: open the address that rollout-lws dashboard printed";
-const WHY = { 401: LOCKED, 421: LOCKED };
+/** Codes of answers to a browser that is not let in. */
+const SHUT = [401, 421];
+/** What events of a kind show. */
+const SHOWS = new Map([["rows", "the list"], ["release", "the release"], ["events", "the Events"]]);
 
 /**
  * Listens to a path. `on` has a function for each kind of event; `lost(why, silent)` is called within a second of the end
@@ -40,7 +46,7 @@ export class Stream {
     this.#alive = Date.now();
     const hear = (kind, act) => source.addEventListener(kind, (event) => {
       this.#alive = Date.now();
-      act(JSON.parse(event.data));
+      guard(SHOWS.get(kind) ?? "what it is told", () => act(JSON.parse(event.data)));
     });
     hear("hello", (told) => {
       this.#failures = 0;
@@ -49,7 +55,7 @@ export class Stream {
     });
     hear("clock", (told) => setClock(told.now));
     for (const [kind, act] of Object.entries(this.on)) hear(kind, act);
-    source.onerror = () => this.#fail("rollout-lws dashboard does not answer");
+    source.onerror = () => this.#fail(AWAY);
   }
 
   #listenForLife() {
@@ -68,13 +74,12 @@ export class Stream {
 
   /** A browser does not say why a stream has failed, so another request finds out. */
   async #again() {
-    let why = "rollout-lws dashboard does not answer";
+    let why = "";
     const timer = this.#timer;
     try {
-      const answer = await fetch(this.path, { method: "HEAD", signal: AbortSignal.timeout(SILENCE) });
-      why = answer.ok ? "" : WHY[answer.status] ?? `rollout-lws dashboard answers with ${answer.status}`;
-    } catch {
-      // It is not back yet.
+      await ask(this.path, { method: "HEAD", signal: AbortSignal.timeout(SILENCE) });
+    } catch (error) {
+      why = SHUT.includes(error.code) ? LOCKED : error.code ? error.message : AWAY;
     }
     // It may have been closed meanwhile.
     if (timer !== this.#timer || this.#source) return;

@@ -1,7 +1,7 @@
 // The tab's title and icon, which tell the state of a tab in the background.
 
 const icon = document.getElementById("icon");
-const ICONS = { good: "icon-good.svg", runs: "icon-runs.svg", waits: "icon-waits.svg", holds: "icon-runs.svg", bad: "icon-bad.svg" };
+const ICONS = new Map([["good", "good"], ["runs", "runs"], ["holds", "runs"], ["waits", "waits"], ["bad", "bad"]]);
 let text = "";
 let tone = "";
 let old = false;
@@ -22,6 +22,7 @@ export function titleOld(isOld) {
 function put() {
   const title = old ? `(old) ${text}` : text;
   if (document.title !== title) document.title = title;
-  const href = `/files/${old ? "icon-old.svg" : ICONS[tone] ?? "icon.svg"}`;
+  const kind = old ? "old" : ICONS.get(tone);
+  const href = kind ? `/-/files/icon-${kind}.svg` : "/-/files/icon.svg";
   if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
 }

@@ -49,7 +49,7 @@ function loads({ loads: known, releasing }) {
 }
 
 function accelerators({ accelerators: known, releasing }) {
-  const now = known?.now === null || known?.now === undefined || known.now === "" ? null : Number(known.now);
+  const { now } = known;
   if (now === null || (!now && !known.peak)) return null;
   const most = Math.max(now, known.peak ?? 0, known.after ?? 0);
   const line = (name, count, cls, more = "") => count === null || count === undefined ? null : h("div", { class: "amount-line", "data-key": name },

@@ -21,18 +21,16 @@ export class Weights {
     h("div", { class: "part-head" }, h("h2", { id: "weights-title" }, "Course"), legend()),
     this.#box, this.#readout, h("details", {}, h("summary", {}, "As a table"), this.#table));
 
-  constructor() {
-    new ResizeObserver(([entry]) => {
+  constructor(view) {
+    const observer = new ResizeObserver(([entry]) => {
       this.#width = Math.round(entry.contentRect.width);
       this.#plot();
-    }).observe(this.#box);
+    });
+    observer.observe(this.#box);
+    view.closing(() => observer.disconnect());
     this.#box.addEventListener("pointermove", (event) => this.#point(event.clientX - this.#box.getBoundingClientRect().left));
     this.#box.addEventListener("pointerleave", () => this.#point(null));
-    this.timer = setInterval(() => this.#releasing && this.#plot(), 2000);
-  }
-
-  close() {
-    clearInterval(this.timer);
+    view.every(2000, () => this.#releasing && this.#plot());
   }
 
   of(seen) {

@@ -1,15 +1,18 @@
 // Words of the API, and what they mean for a person who looks.
 
-const PERSON = { Stalled: "bad", Aborted: "bad", AwaitingApproval: "waits", HoldReleased: "waits", Paused: "waits" };
-const HELD = ["WaitingForQuota", "WaitingForAccelerators"];
-const REST = { Healthy: "good", Disabled: "off", Terminating: "off" };
+/** The tone of each state that needs a person, the most urgent first. */
+const PERSON = new Map([["Stalled", "bad"], ["Aborted", "bad"], ["AwaitingApproval", "waits"], ["HoldReleased", "waits"], ["Paused", "waits"]]);
+/** Of the others, those that do not go on by themselves. */
+const OTHERS = new Map([
+  ["WaitingForQuota", "holds"], ["WaitingForAccelerators", "holds"], ["Healthy", "good"], ["Disabled", "off"], ["Terminating", "off"],
+]);
 
 /**
  * The tone of a Rollout's state: `bad` and `waits` need a person, `holds` waits for room, `runs` goes on by itself,
  * `good` and `off` are at rest.
  */
 export function toneOf(state) {
-  return PERSON[state] ?? REST[state] ?? (HELD.includes(state) ? "holds" : state ? "runs" : "off");
+  return PERSON.get(state) ?? OTHERS.get(state) ?? (state ? "runs" : "off");
 }
 
 /** What kinds of Rollouts there are, those first that need a person. */
@@ -26,16 +29,16 @@ export function kindOf(state) {
 
 /** Where a state stands among those that need a person; the most urgent is 0. */
 export function urgency(state) {
-  const at = Object.keys(PERSON).indexOf(state);
+  const at = [...PERSON.keys()].indexOf(state);
   return at < 0 ? 99 : at;
 }
 
 /** What a step does, one after the other. */
 export const PHASES = [
-  { name: "groups", states: ["BeforeStepUpgrade", "StepUpgrade"], doing: "groups load" },
-  { name: "traffic", states: ["StepTrafficRouting"], doing: "traffic is shifted" },
-  { name: "gates", states: ["StepMetricsAnalysis"], doing: "gates are measured" },
-  { name: "pause", states: ["StepPaused"], doing: "waits" },
+  { name: "groups", states: ["BeforeStepUpgrade", "StepUpgrade"] },
+  { name: "traffic", states: ["StepTrafficRouting"] },
+  { name: "gates", states: ["StepMetricsAnalysis"] },
+  { name: "pause", states: ["StepPaused"] },
 ];
 
 /** States of a group, in the order of their counts; `mark` tells them without colour. */

@@ -180,6 +180,10 @@ class Tab:
             taken = await self.page.screenshot(full_page=whole, animations="disabled")
             path.write_bytes(small(taken) if documents else taken)
 
+    async def cut_off(self, path: str, times: int = 1) -> None:
+        """The next requests to this path of the dashboard's get no answer."""
+        await self.page.route(f"**/-/{path}**", lambda route: route.abort(), times=times)
+
     # What people do
 
     async def act(self, name: str, reason: str = "") -> None:

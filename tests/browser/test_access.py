@@ -148,3 +148,38 @@ async def test_the_focus_stays_where_it_is_when_the_page_is_drawn_again(standing
     await tab.sees("told meanwhile", within=tab.main)
     assert await tab.dialog.get_by_role("textbox").input_value() == "it answers"
     tab.calm()
+
+
+@pytest.mark.parametrize("width", [360, 1024, 1280])
+async def test_the_focus_is_never_behind_the_panel_of_a_group(shown: Dashboard, visitors: Visitors, width: int) -> None:
+    tab = await visitors.tab(shown.url, width=width, height=800)
+    await _view(tab, "group")
+    hidden, inside = [], 0
+    for _ in range(_TABS):
+        await tab.page.keyboard.press("Tab")
+        is_hidden, is_inside = await tab.page.evaluate("""() => {
+            const it = document.activeElement;
+            if (it === document.body) return [false, false];
+            const [box, panel] = [it, document.getElementById("panel")].map((each) => each.getBoundingClientRect());
+            const within = Boolean(it.closest("#panel"));
+            return [!within && box.left >= panel.left && box.width > 0, within];
+        }""")
+        inside += is_inside
+        if is_hidden:
+            hidden.append(await _focused(tab))
+    assert inside and not hidden, hidden
+
+    beside = await tab.page.evaluate("document.getElementById('panel').getBoundingClientRect().left")
+    if width == 1280:
+        # There is room beside it, where another group can be opened.
+        await tab.cell(1).first.click()
+        await tab.reads_group(1)
+    elif beside > 0:
+        await tab.page.mouse.click(beside / 2, 400)
+        await tab.gone(tab.panel)
+    await tab.page.keyboard.press("Escape")
+    await tab.gone(tab.panel)
+    # What was behind it can be used again.
+    await tab.button("Pause").click()
+    await tab.dialog.wait_for()
+    tab.calm()

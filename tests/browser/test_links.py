@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from rollout_lws.cli.demo.manifests import NAME
-from tests.browser.stage import Dashboard
+from rollout_lws.objects.resources import NAMESPACES
+from tests.browser import rollouts
+from tests.browser.stage import ROLLOUTS, Dashboard, Stage
 from tests.browser.tabs import Tab, Visitors
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -64,3 +68,40 @@ async def test_a_release_that_is_not_there_says_so(shown: Dashboard, visitors: V
     await tab.row(NAME).wait_for()
     await tab.page.goto(shown.at("default/no-such-release"))
     await tab.sees("there is no Rollout 'no-such-release'", within=tab.main)
+
+
+async def test_links_lead_to_what_the_address_says_now(shown: Dashboard, visitors: Visitors) -> None:
+    tab = await visitors.tab(shown.url)
+    await tab.row("model-000").wait_for()
+    await tab.page.get_by_role("searchbox").fill("model-000")
+    await tab.counts(tab.row("model-"), 1)
+    await tab.page.get_by_role("link", name="Wall view").click()
+    await tab.page.get_by_role("link", name="Full view").wait_for()
+    assert urlsplit(tab.page.url).query == "q=model-000&wall=1"
+
+    # The wall stays from view to view, what is filtered by does not.
+    await tab.row("model-000").get_by_role("link").first.click()
+    await tab.reads_state("Healthy")
+    assert urlsplit(tab.page.url).query == "wall=1"
+    await tab.page.get_by_role("link", name="Releases", exact=True).click()
+    await tab.row("model-001").wait_for()
+    await tab.page.get_by_role("link", name="Full view").click()
+    await tab.row("model-001").get_by_role("link").first.click()
+    await tab.page.wait_for_url("**/model-001")
+    tab.calm()
+
+
+async def test_a_namespace_may_have_any_name(standing: Stage, visitors: Visitors) -> None:
+    body = rollouts.made(0)
+    places = [("stream", "list"), ("files", "app.js"), ("rights", "model")]
+    for namespace, name in places:
+        standing.server.create(NAMESPACES, {"metadata": {"name": namespace}})
+        standing.create(ROLLOUTS, {**body, "metadata": {"name": name, "namespace": namespace}})
+    dashboard = await standing.dashboard()
+    tab = await visitors.tab(dashboard.url)
+    await tab.row(NAME).wait_for()
+    for namespace, name in places:
+        await tab.page.goto(dashboard.at(f"{namespace}/{name}"))
+        await tab.reads_state("Healthy")
+        assert f"{namespace}/{name}" in (await tab.heading.inner_text()).replace("\u200b", "")
+    tab.calm()

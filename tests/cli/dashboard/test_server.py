@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
+from rollout_lws import __version__
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.dashboard import server
 from rollout_lws.cli.dashboard.protection import HEADERS, Door, judge
@@ -73,6 +74,21 @@ async def test_every_answer_has_the_headers_that_protect_the_page(world: World) 
                     assert answer.content_type == "application/json"
                     assert (await answer.json())["refused"]
     await eventually(lambda: watches() == 0)
+
+
+async def test_an_address_of_a_release_is_never_one_of_the_servers_own(world: World) -> None:
+    async with dashboard(world) as page:
+        _, index = await page.get("/")
+        for namespace in ("files", "stream", "groups", "history", "rights", "actions"):
+            for name in ("list", "app.js", "llama"):
+                assert await page.get(f"/{namespace}/{name}") == (200, index)
+
+
+async def test_a_page_can_tell_whether_it_is_of_the_servers_version(world: World) -> None:
+    async with dashboard(world) as page, page.stream("/-/stream/list") as stream:
+        _, index = await page.get("/")
+        assert f'<meta name="version" content="{__version__}">' in index
+        assert (await stream.until("hello"))["version"] == __version__
 
 
 async def test_the_first_address_gives_a_ticket_and_is_left_at_once(world: World) -> None:

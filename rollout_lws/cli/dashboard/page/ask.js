@@ -19,7 +19,8 @@ export async function ask(path, { signal, post, method = post ? "POST" : "GET" }
   const answer = await fetch(path, { method, signal, ...sent }).catch((error) => {
     throw new Error(`rollout-lws dashboard does not answer: ${error.message}`);
   });
-  const told = method === "HEAD" ? {} : await answer.json();
-  if (!answer.ok) throw new Refused(told.refused ?? `rollout-lws dashboard answers with ${answer.status}`, answer.status);
+  const told = await answer.json().catch(() => null);
+  if (!answer.ok) throw new Refused(told?.refused ?? `rollout-lws dashboard answers with ${answer.status}`, answer.status);
+  if (told === null && method !== "HEAD") throw new Error("rollout-lws dashboard has not answered in full");
   return told;
 }

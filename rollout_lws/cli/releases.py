@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -27,7 +27,7 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_S
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
-from rollout_lws.targets.table import released_type, stored_version
+from rollout_lws.targets.table import TARGETS, released_type, stored_version
 from rollout_lws.targets.target import Target
 from rollout_lws.targets.version import Version, version_together
 from rollout_lws.workload.canary import name_of_canary
@@ -49,6 +49,13 @@ _Kind = TypeVar("_Kind")
 
 class _Draining(Struct, frozen=True):
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+# Made before there are threads: watches convert in theirs, and msgspec crashes a process in which a thread uses a type
+# while another one is the first to do so.
+_draining = msgspec.json.Decoder(_Draining)
+_KINDS: tuple[type[Any], ...] = (*TARGETS, Pod, StatefulSet)
+_DECODERS = {kind: msgspec.json.Decoder(kind) for kind in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ class Release:
     def drains_since(self, leader: Pod) -> datetime | None:
         """Since when the group of this leader has got no more requests, because it is about to go; None for others."""
         try:
-            return msgspec.json.decode(self._mark(leader.metadata, _DRAINING_MARK) or "{}", type=_Draining).since
+            return _draining.decode(self._mark(leader.metadata, _DRAINING_MARK) or "{}").since
         except msgspec.MsgspecError:
             return None
 
@@ -254,7 +261,8 @@ def gathered(rollout: Object, workloads: Iterable[Target], sets: Iterable[Statef
 
 def typed(obj: Object, kind: type[_Kind]) -> _Kind:
     """Convert through JSON, because the structs keep some fields as raw bytes."""
-    return msgspec.json.decode(msgspec.json.encode(obj), type=kind)
+    found: _Kind = _DECODERS[kind].decode(msgspec.json.encode(obj))
+    return found
 
 
 def _facts(lws: Target, sets: list[StatefulSet], pods: list[Pod]) -> Facts:

@@ -43,6 +43,10 @@ class Told(CoreEvent, frozen=True):
     series: _Series | None = None
 
 
+# Makes the type known before there are threads that convert to it, in which its first use may crash the process.
+msgspec.json.Decoder(Told)
+
+
 @dataclass(frozen=True, slots=True)
 class Happening:
     """``count`` equal Events from ``first`` to ``last``; ``uid`` is that of one of them, ``about`` is ``Kind/name`` and

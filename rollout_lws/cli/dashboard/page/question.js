@@ -16,7 +16,7 @@ export class Question {
   ask(offer, pin, danger) {
     const dialog = this.#dialog;
     const reason = h("input", { id: "reason", maxlength: 500, autocomplete: "off" });
-    // Undo alone writes the workload, whose Events have no reasons, unless it aborts.
+    // Undo writes the workload, which keeps no reason; only the abort that it may begin with does.
     const tells = offer.action !== "undo" || offer.aborts;
     this.#pin = pin;
     this.note("");

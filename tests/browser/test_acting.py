@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollout_lws.cli.demo.manifests import NAME, NAMESPACE
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.browser import releases
 from tests.browser.stage import ROLLOUTS, Stage
 from tests.browser.tabs import NOT_ANSWERED, Tab, Visitors
@@ -224,6 +225,19 @@ async def test_rights_that_are_taken_and_given_while_a_page_is_open_are_seen(
     await tab.button("Approve").click(force=True)
     await tab.until("() => !document.querySelector('button.approve[aria-disabled]')")
     tab.calm(but=NOT_ANSWERED)
+
+
+async def test_rights_are_about_the_workload_that_the_rollout_names_now(standing: Stage, visitors: Visitors) -> None:
+    tab = await _opened(visitors, (await standing.dashboard(NAME)).url)
+    standing.forbid("patch", LEADER_WORKER_SETS)
+    made = standing.rollout()
+    standing.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
+    standing.server.delete(ROLLOUTS, NAMESPACE, NAME)
+    made["metadata"] = {"name": NAME, "namespace": NAMESPACE}
+    made["spec"]["workloadRef"]["name"] = "another"
+    standing.create(ROLLOUTS, made)
+    await tab.greys(tab.button("Undo").first, "you may not patch leaderworkersets.* another in namespace")
+    tab.calm()
 
 
 async def test_a_question_about_a_release_that_goes_says_so(standing: Stage, visitors: Visitors) -> None:

@@ -122,20 +122,6 @@ async def test_a_rollout_that_is_not_there_yet_is_waited_for(world: World, page:
         await stream.until("release", state("Healthy"))
 
 
-async def test_a_rollout_that_is_gone_is_told_of_once(world: World, page: Browser) -> None:
-    """Whatever else changes: a page would be drawn anew, and lose its focus."""
-    world.release(**LOADING)
-    async with page.release() as stream:
-        await stream.settles(lambda known: {"release", "events"} <= known.keys())
-        world.do(lambda: world.server.delete(world.rollouts, "default", "llama"))
-        await stream.until("gone")
-        happens(world, "afterwards")
-        told = []
-        while (kind := (await stream.next())[0]) != "events":
-            told.append(kind)
-        assert "gone" not in told
-
-
 async def test_the_list_tells_what_has_changed_and_what_is_gone(world: World) -> None:
     world.release(**LOADING)
     second = manifests.rollout(world.rollouts.api_version, {"name": "other", "namespace": "team"})

@@ -36,7 +36,7 @@ export class Actions {
   /** Takes the release that is shown from now on. */
   take(seen) {
     this.#seen = seen;
-    this.#rights.keep(route("rights", this.namespace, this.name));
+    this.#rights.keep(route("rights", this.namespace, this.name), `${seen.kind}/${seen.workload}`);
     this.#question.compare(seen.release, seen.at);
   }
 

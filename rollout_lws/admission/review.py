@@ -100,6 +100,11 @@ class _Review(Struct, frozen=True):
     request: Request | None = None
 
 
+# Made before there are threads: long reviews are read in one, others beside it, and msgspec may crash a process in
+# which a thread uses a type while another one is the first to do so.
+_reviews = msgspec.json.Decoder(_Review)
+
+
 class BadReview(ValueError):
     """The body is not a valid AdmissionReview; the text says in one line what to send."""
 
@@ -107,7 +112,7 @@ class BadReview(ValueError):
 def read(body: bytes) -> Request:
     """The request in a review. BadReview for anything else, including other API versions."""
     try:
-        review = msgspec.json.decode(body, type=_Review)
+        review = _reviews.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReview(f"no {KIND}: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, KIND):

@@ -8,7 +8,7 @@ import binascii
 from collections.abc import Collection
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -23,6 +23,7 @@ from rollout_lws.objects.resources import SECRETS
 from rollout_lws.origins import Allowed
 from rollout_lws.prometheus.scrapes import Prometheus, Series
 
+_Kind = TypeVar("_Kind")
 #: Seconds in which it has to answer.
 SECONDS = 10.0
 #: Longest answer, in bytes: five minutes of 40 pods with 100 series each, scraped every 15 s, are some 3 MB. More is
@@ -69,6 +70,13 @@ class _Secret(msgspec.Struct):
     data: dict[str, str] = {}
 
 
+# Made before there are threads: answers are read in some, and msgspec may crash a process in which a thread uses a type
+# while another one is the first to do so.
+_answers = msgspec.json.Decoder(_Answer)
+_scalars = msgspec.json.Decoder(tuple[float, str])
+_results = msgspec.json.Decoder(list[_Result])
+
+
 class PrometheusClient:
     """``allowed`` is what may be asked, ``default`` is the URL that is meant by a Rollout that names none.
     Secrets are read with ``client``, and ``token`` is sent to those for which no Secret is named; "" for none.
@@ -104,10 +112,10 @@ class PrometheusClient:
         """The one number that a query has. Raises Unanswered."""
         kind, found = await self._asked(namespace, prometheus, query, at)
         if kind == "scalar":
-            return _number(_decoded(found, tuple[float, str])[1])
+            return _number(_decoded(found, _scalars)[1])
         if kind != "vector":
             raise Unanswered(f"the query's result is a {kind}: make it one number")
-        results = _decoded(found, list[_Result])
+        results = _decoded(found, _results)
         if not results:
             raise Unanswered("the query has no result: no series matches it")
         if len(results) > 1:
@@ -188,7 +196,7 @@ class PrometheusClient:
 def _result(address: str, status: int, body: bytes) -> tuple[str, msgspec.Raw]:
     """Kind and result. Errors have a JSON body, too; those of what is in between have none."""
     try:
-        answer = msgspec.json.decode(body, type=_Answer)
+        answer = _answers.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unanswered(f"{address} answered {status}, and not as Prometheus does") from error
     if answer.status != "success" or answer.data is None:
@@ -201,9 +209,9 @@ def _result(address: str, status: int, body: bytes) -> tuple[str, msgspec.Raw]:
     return answer.data.resultType, answer.data.result
 
 
-def _decoded(raw: msgspec.Raw, kind: Any) -> Any:
+def _decoded(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_Kind]) -> _Kind:
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unanswered("Prometheus answered a result of an unknown form") from error
 
@@ -216,7 +224,7 @@ def _number(text: str) -> float:
 
 
 def _all_series(found: msgspec.Raw) -> list[Series]:
-    return [_series(each) for each in _decoded(found, list[_Result])]
+    return [_series(each) for each in _decoded(found, _results)]
 
 
 def _series(result: _Result) -> Series:

@@ -35,8 +35,8 @@ SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
 test: $(STAMP) ## all tests but the longer lanes, of stories with many variants some by SEED (about three minutes)
 	@$(BIN)/python -m pytest -m "not long and not e2e and not nodes and not browser" -n 2 --seed '$(SEED)' $(if $(ALL),--each-change)
 
-test-long: $(STAMP) ## the longer lanes, of each test one variant in twelve by SEED (ALL=1: all of them)
-	@$(BIN)/python -m pytest -m long -n 2 --seed '$(SEED)' $(if $(ALL),--each-change,--one-in 12)
+test-long: $(STAMP) ## the longer lanes, of each test one variant in sixteen by SEED (ALL=1: all of them)
+	@$(BIN)/python -m pytest -m long -n 2 --seed '$(SEED)' $(if $(ALL),--each-change,--one-in 16)
 
 test-chart: $(CHART_STAMP) ## tests of the chart, by Helm as a library (fetches 100 MB, once)
 	@$(BIN)/python -m pytest tests/chart -n 2

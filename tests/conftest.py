@@ -23,7 +23,7 @@ _LANES = {
 
 #: Of the whole releases in this folder the default run tells one in so many of each module, the long lane the others.
 _RELEASES = "tests/scenarios/"
-_STORIES = 4
+_STORIES = 10
 
 # How long an example takes says more of what else the machine does than of what is tested.
 settings.register_profile("patient", deadline=None)

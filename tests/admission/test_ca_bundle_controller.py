@@ -26,7 +26,7 @@ from rollout_lws.sandbox.routes import Response
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import DEFAULT_GUARD
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 Object = dict[str, Any]
 ORIGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)

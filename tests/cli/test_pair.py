@@ -17,6 +17,8 @@ from rollout_lws.targets.table import stored_version
 from rollout_lws.workload.revisions import history_body
 from tests.cli.conftest import World
 
+pytestmark = pytest.mark.rare(3)
+
 BLUE, GREEN = "llama", "llama-green"
 ID = "rollouts.kruise.io/rollout-id"
 

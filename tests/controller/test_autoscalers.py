@@ -18,7 +18,7 @@ from tests.controller.duties import approve, scale, set_image, state, until
 from tests.controller.test_controller import cluster, create
 from tests.controller.test_routing import A_WHILE, CANARY, Counted, Routed, controlled
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 WATCHED = HORIZONTAL_POD_AUTOSCALERS.plural
 

@@ -37,6 +37,8 @@ from tests.e2e.remote import RemoteRunner
 from tests.e2e.sandboxed import ControlPlane, control_plane
 from tests.sandbox.conftest import lws, pod
 
+pytestmark = pytest.mark.rare(3)
+
 HOME = "default"
 OPTIONS = Options(nodes=4, timing=Timing(ready_after=0.2, terminate_after=0.05), gateway_lag=0.05, autoscaler_lag=0.05)
 

@@ -19,6 +19,8 @@ from tests.e2e.mirror import Mirror
 from tests.e2e.sandboxed import ControlPlane, control_plane
 from tests.e2e.world import KINDS
 
+pytestmark = pytest.mark.rare(2)
+
 
 @asynccontextmanager
 async def mirrored(folder: Path) -> AsyncIterator[tuple[ControlPlane, Mirror, asyncio.Event]]:

@@ -23,6 +23,8 @@ from tests.examples.examples import BY_SCRIPT, FOLDER, manifests
 from tests.examples.test_readmes import sections
 from tests.reader import Reader, reading
 
+pytestmark = pytest.mark.rare(3)
+
 Object = dict[str, Any]
 HTTP_PROXIES = Resource("projectcontour.io", "v1", "HTTPProxy", "httpproxies")
 NAME = BY_SCRIPT

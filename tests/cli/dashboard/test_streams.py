@@ -31,6 +31,8 @@ from tests.cli.dashboard.test_server import put, watches
 from tests.cli.get.objects import pod
 from tests.cli.states import AWAITING, HEALTHY, LOADING
 
+pytestmark = pytest.mark.rare(3)
+
 Object = dict[str, Any]
 HOSTILE = "</script><img src=x onerror=alert(1)>\n\nevent: gone\ndata: {}\n\n\x1b[2J\u2028‮"
 

@@ -13,6 +13,8 @@ from tests.cli.plan.test_command import offline, rollout, run, text
 from tests.scenarios.measured import WELL, MeasuredWorld
 from tests.scenarios.test_gates import FIRST_TOKEN, released
 
+pytestmark = pytest.mark.rare(3)
+
 Object = dict[str, Any]
 #: 434 requests.
 FIRST = {"name": "first-token", "metric": {"signal": "TimeToFirstToken", "max": "2s"}}

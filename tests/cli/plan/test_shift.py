@@ -45,7 +45,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.swapped import replicas, to_the_end
 from tests.scenarios.world import NAME, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(6)]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from tests.cli.uninstall.test_detach_plan import pair_of
 from tests.cli.uninstall.test_installations import refused, uninstall
 from tests.cli.uninstall.test_refused import created
 
+pytestmark = pytest.mark.rare(3)
+
 Object = dict[str, Any]
 BLUE, GREEN = "helper-blue", "helper-green"
 

@@ -20,6 +20,8 @@ from tests.cli.uninstall.held import GROUP, KEYS, NEW, RUNS, by_place, lws, roll
 from tests.cli.uninstall.place import Place, place
 from tests.cli.uninstall.test_detach_plan import PROGRESSING, PROMOTING, WAITING
 
+pytestmark = pytest.mark.rare(3)
+
 Object = dict[str, Any]
 RUNNING = Controller("rollout-lws-system", "rollout-lws-controller", available=1)
 

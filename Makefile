@@ -32,7 +32,7 @@ demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embe
 
 # Which variants are told changes with each commit, so that all are within a few of them.
 SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
-test: $(STAMP) ## all tests but the longer lanes, of stories with many variants some by SEED (about three minutes)
+test: $(STAMP) ## all tests but the longer lanes, of stories with many variants some by SEED (about five minutes)
 	@$(BIN)/python -m pytest -m "not long and not e2e and not nodes and not browser" -n 2 --seed '$(SEED)' $(if $(ALL),--each-change)
 
 test-long: $(STAMP) ## the longer lanes, of each test one variant in sixteen by SEED (ALL=1: all of them)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.analysis.simulated import AT_LIMIT, BAD, EVERY, GOOD, QUERIES, ROWS, Asked, Row, outcome, watched
 
+pytestmark = pytest.mark.rare(3)
+
 #: Of so many releases, which are the same in each run.
 FEW, MANY = 12, 200
 

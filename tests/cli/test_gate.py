@@ -11,6 +11,8 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING, HEALTHY, LOADING
 
+pytestmark = pytest.mark.rare(3)
+
 ID = "rollouts.kruise.io/rollout-id"
 
 

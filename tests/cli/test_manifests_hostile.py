@@ -13,6 +13,8 @@ from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.context import load
 from rollout_lws.kubeconfig.target import Target
 
+pytestmark = pytest.mark.rare(3)
+
 LAUGHS = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
 )

@@ -30,6 +30,8 @@ from tests.traffic.build import (
 )
 from tests.traffic.edits import EDITS, Edit, edited
 
+pytestmark = pytest.mark.rare(3)
+
 OURS = Backends(Backend("a"), Backend("a-canary"))
 THEIRS = Backends(Backend("b"), Backend("b-canary"))
 TESTER = HttpMatch(headers=(HeaderMatch(name="x-canary", value="always"),))

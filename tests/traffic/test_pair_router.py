@@ -46,6 +46,8 @@ from tests.traffic.build import (
     stable_ref,
 )
 
+pytestmark = pytest.mark.rare(3)
+
 PAIR_RULES = HttpRouter.pair
 PAIR = Backends(Backend("a"), Backend("b"))
 TURNED = Backends(PAIR.canary, PAIR.stable)

@@ -24,6 +24,8 @@ from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
 from tests.cli.states import LOADING
 
+pytestmark = pytest.mark.rare(2)
+
 MAIN = (sys.executable, "-c", "from rollout_lws.cli.main import main; main()")
 
 

@@ -21,7 +21,7 @@ from tests.scenarios.stories import CANARY, PROMOTED_STEPS, at_rest, waiting_for
 from tests.scenarios.swapped import STEPS as SWAPPED
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 KINDS = (STATEFUL_SET, ORDERED, ON_DELETE)
 ABOUT = f"StatefulSet/{NAME}"

@@ -46,7 +46,7 @@ from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
 from tests.scenarios.test_autoscalers_told import KEDA, create_scaled_object
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.rare(3)]
 
 PLACES = {Reason.SERVICE_PROBLEM: Name.SERVICE, Reason.POOL_PROBLEM: Name.SERVICE, Reason.ROUTE_PROBLEM: Name.ROUTE}
 STEP = {"replicas": 2, "traffic": "40%", "pause": {}}

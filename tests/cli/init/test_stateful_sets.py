@@ -24,6 +24,8 @@ from tests.scenarios.routed import PROVIDERS, Provider, create_provider
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import KEYS, NAME, World
 
+pytestmark = pytest.mark.rare(3)
+
 _CANARY = f"{{{KEYS.canary_leader_worker_set}: chat}}"
 GREEN = (
     STATEFUL_SET.replace("  name: chat\n", "  name: chat-green\n")

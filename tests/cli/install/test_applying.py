@@ -27,6 +27,8 @@ from rollout_lws.sandbox.faults import Effect
 from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from tests.cli.conftest import World
 
+pytestmark = pytest.mark.rare(3)
+
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
 HOME, NAME = "rollout-lws-system", "rollout-lws-controller"

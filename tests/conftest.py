@@ -95,6 +95,7 @@ def _leave_stories_to_the_long_lane(items: list[pytest.Item], seed: str) -> None
     for (one_in, _), stories in rare.items():
         for node in sampling.undrawn(stories, one_in, seed):
             stories[node].add_marker(pytest.mark.long)
+            stories[node].stash[sampling.UNDRAWN] = True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,6 +13,10 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
+#: Of stories that a default run does not draw, one in so many of each module is told by ``--one-in``.
+ONE_STORY_IN = 8
+#: Such a story.
+UNDRAWN = pytest.StashKey[bool]()
 #: One story in so many has a controller that decides on each change.
 ONE_IN_SEES_EACH_CHANGE = 8
 
@@ -46,6 +50,7 @@ def unrouted(variants: Iterable[tuple[str, str]], seed: str) -> frozenset[str]:
 def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take out of ``items`` what ``--one-in`` and ``--seed`` leave out of the longer lanes. By other routers than its
     first one a test is told once, and with ``--one-in`` at least one test of each module is: the first tells them all.
+    Of stories that the default run has left one in ONE_STORY_IN of each module is.
     """
     one_in, seed = int(config.getoption("--one-in")), str(config.getoption("--seed"))
     others = {
@@ -54,13 +59,19 @@ def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
         if item.get_closest_marker("other_router") and isinstance(item, pytest.Function)
     }
     _take_out(config, items, unrouted(others.items(), seed))
+    long = {item.nodeid for item in items if item.get_closest_marker("long")}
+    stories = {item.nodeid for item in items if item.stash.get(UNDRAWN, False)} - others.keys()
+    out = left_out(long - stories - others.keys(), one_in, seed)
+    out |= undrawn_of_modules(long & others.keys(), one_in, seed)
+    _take_out(config, items, out | undrawn_of_modules(stories, min(one_in, ONE_STORY_IN), seed))
+
+
+def undrawn_of_modules(nodes: Iterable[str], one_in: int, seed: str) -> frozenset[str]:
+    """What is left of ``nodes`` (node IDs) when ``seed`` has drawn one in so many of each module, and one at least."""
     modules: defaultdict[str, list[str]] = defaultdict(list)
-    long = [item.nodeid for item in items if item.get_closest_marker("long")]
-    for node in long:
-        if node in others:
-            modules[node.partition("::")[0]].append(node)
-    out = left_out((node for node in long if node not in others), one_in, seed)
-    _take_out(config, items, out.union(*(undrawn(each, one_in, seed) for each in modules.values())))
+    for node in nodes:
+        modules[node.partition("::")[0]].append(node)
+    return frozenset(node for each in modules.values() for node in undrawn(each, one_in, seed))
 
 
 def _take_out(config: pytest.Config, items: list[pytest.Item], out: Collection[str]) -> None:

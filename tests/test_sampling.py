@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out, undrawn, unrouted
+from tests.sampling import ONE_IN_SEES_EACH_CHANGE, drawn, left_out, undrawn, undrawn_of_modules, unrouted
 
 STORIES = [f"a.py::test_kills[{part}]" for part in range(7)] + ["b.py::test_day", "c.py::test_style[x]"]
 
@@ -25,6 +25,11 @@ def test_of_rare_stories_one_in_so_many_is_drawn_and_over_the_seeds_each() -> No
         assert len(undrawn(STORIES, one_in, "abc")) == left
     ever = {node for seed in range(40) for node in set(STORIES) - {*undrawn(STORIES, 3, str(seed))}}
     assert ever == set(STORIES) and not undrawn([], 3, "abc")
+
+
+def test_of_each_module_one_story_in_so_many_is_drawn_and_one_at_least() -> None:
+    told = {*STORIES} - undrawn_of_modules(STORIES, 3, "abc")
+    assert [sum(node.startswith(module) for node in told) for module in ("a.py", "b.py", "c.py")] == [3, 1, 1]
 
 
 def test_a_test_without_variants_is_always_told() -> None:

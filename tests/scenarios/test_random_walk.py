@@ -24,11 +24,10 @@ from tests import virtual_time
 from tests.scenarios.judge import CANARY, Judge
 from tests.scenarios.kinds import ON_DELETE, ORDERED, STATEFUL_SET
 from tests.scenarios.measured import MeasuredWorld
-from tests.scenarios.routed import PROVIDERS
 from tests.scenarios.shell import ShellWalk, ShellWorld
 from tests.scenarios.styles import STYLES, Style
 from tests.scenarios.walk import Walk, walk
-from tests.scenarios.walk_others import ROUTERS
+from tests.scenarios.walk_others import ROUTERS, SHARED_BY
 from tests.scenarios.walk_plans import PLANS, Act, Plan
 from tests.scenarios.world import NAME, World
 
@@ -185,7 +184,7 @@ ROUTED: Lane = *CORE[:2], plans.map(lambda plan: replace(plan, routed=True))
 OTHERS: Lane = (
     core,
     (*DRIVING * 5, *SHARED * 2, *SCALED, *EDITED, *DISTURBING, *BACK * 2),
-    st.builds(replace, plans, routed=st.just(True), provider=st.sampled_from(PROVIDERS)),
+    st.builds(replace, plans, routed=st.just(True), provider=st.sampled_from(SHARED_BY)),
 )
 #: Versions that model servers judge; a slow one is v3.
 GATED: Lane = (
@@ -208,7 +207,7 @@ STATEFUL_PLANS = st.builds(
 STATEFUL: Lane = *CORE[:2], STATEFUL_PLANS
 STATEFUL_OTHERS: Lane = (
     *OTHERS[:2],
-    st.builds(replace, STATEFUL_PLANS, routed=st.just(True), provider=st.sampled_from(PROVIDERS)),
+    st.builds(replace, STATEFUL_PLANS, routed=st.just(True), provider=st.sampled_from(SHARED_BY)),
 )
 SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2), plans
 

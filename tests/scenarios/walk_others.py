@@ -24,7 +24,7 @@ from rollout_lws.sandbox.patching.patches import merge_patch
 from tests.scenarios import scaled
 from tests.scenarios.judge import CANARY
 from tests.scenarios.kinds import LWS, nested
-from tests.scenarios.routed import GATEWAY, ROUTE, SERVICE, make, routing
+from tests.scenarios.routed import GATEWAY, PROVIDERS, ROUTE, SERVICE, make, routing
 from tests.scenarios.staged import Staged
 from tests.scenarios.walk_plans import template
 from tests.scenarios.world import KEYS, NAME, NAMESPACE
@@ -36,6 +36,8 @@ EDITS: dict[Resource, dict[str, Any]] = {
     INFERENCE_POOLS: {"targetPorts": [{"number": 8001}]},
     INGRESSES: {"tls": [{"hosts": ["chat.example.com"]}]},
 }
+#: Ways to share requests by such objects alone.
+SHARED_BY = tuple(each for each in PROVIDERS if {resource for resource, _ in each.hold_record} <= EDITS.keys())
 #: What a Gateway's controller does besides its duty, by the annotations that say so to the sandbox's.
 ROUTERS: dict[str, dict[str, str | None]] = {
     "well": {REFUSE_ROUTES: None, SILENT: None},

@@ -21,7 +21,7 @@ _LANES = {
     "kubectl": ("tests with kubectl", kubectl_tool),
 }
 
-#: Of the whole releases in this folder the default run tells one in so many of each module, the long lane the others.
+#: Of the whole releases in this folder the default run tells one in so many of each module.
 _RELEASES = "tests/scenarios/"
 _STORIES = 10
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from rollout_lws.analysis.kinds import MEASURES, Measure
 from rollout_lws.cli.dashboard.loads import loads
 from rollout_lws.cli.dashboard.offers import offers
 from rollout_lws.cli.dashboard.steps import current, ending, step_view
@@ -160,12 +161,23 @@ def _gates(rollout: Object) -> Iterator[Object]:
                 "name": name,
                 "of": of,
                 "asks": gate_words.asks(gate),
-                "least": bool((gate.get("metric") or gate.get("query") or {}).get("min")),
+                "least": _at_least(gate),
+                "isShare": _is_share(gate),
                 "window": gate.get("window"),
                 **{key: kept.get(key) for key in _OF_GATE},
             }
 
 
+def _at_least(gate: Object) -> bool:
+    return bool((gate.get("metric") or gate.get("query") or {}).get("min"))
+
+
+def _is_share(gate: Object) -> bool:
+    """Whether the gate's figure is itself the share of requests that its interval is about."""
+    return (gate.get("metric") or {}).get("signal") in _SHARES and not _at_least(gate)
+
+
+_SHARES = frozenset(str(signal) for signal, measure in MEASURES.items() if measure is Measure.SHARE)
 _OF_GATE = (
     "result",
     "since",

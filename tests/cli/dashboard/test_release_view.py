@@ -203,17 +203,21 @@ def test_a_group_that_is_told_as_not_ready_has_failed_only_if_something_is_at_fa
 
 
 @pytest.mark.parametrize(
-    ("gate", "least"),
+    ("gate", "least", "share"),
     [
-        ({"metric": {"signal": "Errors", "max": "1%"}}, False),
-        ({"query": {"expr": "rate", "min": "900"}}, True),
-        ({"http": {"path": "/health"}}, False),
+        ({"metric": {"signal": "ErrorRate", "max": "1%"}}, False, True),
+        ({"metric": {"signal": "TimeToFirstToken", "max": "1s"}}, False, False),
+        # Its figure is the share of hits, its interval that of requests without.
+        ({"metric": {"signal": "PrefixCacheHits", "min": "50%"}}, True, False),
+        ({"metric": {"signal": "OfALaterController", "max": "1%"}}, False, False),
+        ({"query": {"expr": "rate", "min": "900"}}, True, False),
+        ({"http": {"path": "/health"}}, False, False),
     ],
 )
-def test_a_gate_tells_whether_its_limit_is_the_least(gate: Object, least: bool) -> None:
+def test_a_gate_tells_what_its_figure_and_its_limit_are(gate: Object, least: bool, share: bool) -> None:
     steps = [{"replicas": 1, "gates": [{"name": "speed", **gate}]}, {"replicas": "100%"}]
     (found,) = seen({"canary": {"steps": steps}}, currentStepIndex=1)["gates"]
-    assert found["least"] is least
+    assert (found["least"], found["isShare"]) == (least, share)
 
 
 def loaded(plan: Object, pods: list[Object], workloads: list[Object], **status: Any) -> tuple[int, int]:

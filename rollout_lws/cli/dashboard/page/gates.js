@@ -55,7 +55,8 @@ function numbers(each) {
   if (each.value === null || each.value === undefined) return null;
   const [value, stable, limit] = [each.value, each.stableValue, each.limit].map(number);
   const least = each.least;
-  const [from, to] = isShare(each) ? [each.shareFrom, each.shareTo].map(number) : [];
+  // Where the figure itself is a share of requests, the interval is its own.
+  const [from, to] = each.isShare ? [each.shareFrom, each.shareTo].map(number) : [];
   return h("div", { class: "measured" },
     figures.bullet({ value, stable, limit, least, from, to, bad: each.result === "Failed" }),
     h("dl", { class: "numbers" },
@@ -74,19 +75,13 @@ function figure(name, value, samples, cls) {
     h("dt", {}, name), h("dd", {}, value ?? "", many ? h("small", { class: "dim" }, ` ${many}`) : null));
 }
 
-/** Whether the figure itself is a share of requests, so that the interval is its own. */
-function isShare(each) {
-  return !each.share || each.share === each.value;
-}
-
-/** The share of slow requests, with the interval in which it lies, where that decides. */
+/** The share of requests that are beyond the limit, or without a hit, with the interval in which it lies. */
 function share(each) {
   const [value, from, to, limit] = [each.share, each.shareFrom, each.shareTo, each.shareLimit].map(number);
-  if (isShare(each) || !Number.isFinite(from) || !Number.isFinite(to)) return null;
-  const beyond = each.least ? "below" : "beyond";
+  if (each.isShare || !each.share || !Number.isFinite(from) || !Number.isFinite(to)) return null;
   return h("div", { class: "measured share-of" },
     figures.bullet({ value, limit, from, to, bad: each.result === "Failed" }),
-    h("p", {}, `${each.share} of requests ${beyond} it, between ${each.shareFrom} and ${each.shareTo}`,
+    h("p", {}, `${each.share} of requests ${each.least ? "without" : "beyond it"}, between ${each.shareFrom} and ${each.shareTo}`,
       Number.isFinite(limit) ? `; ${each.shareLimit} may` : ""));
 }
 

@@ -205,6 +205,13 @@ def releasing(rollout: Object) -> bool:
     return (rollout.get("status") or {}).get("phase") == "Progressing"
 
 
+def has_succeeded(rollout: Object) -> bool:
+    """Whether the release that was the last one has gone to its end, of a Rollout at rest."""
+    status = rollout.get("status") or {}
+    told = (each["status"] for each in status.get("conditions") or () if each["type"] == "Succeeded")
+    return next(told, "True") == "True" and status.get("phase") == "Healthy"
+
+
 def items(transport: Transport, resource: Resource, **query: str) -> list[Object]:
     """Objects of a kind in the transport's namespace that match ``query``."""
     return list(transport.get(resource.path(transport.namespace), **query).get("items") or ())

@@ -46,6 +46,7 @@ async def test_actions_of_a_user_without_rights_are_greyed_with_the_reason(stand
     version = standing.rollout()["metadata"]["resourceVersion"]
     for action in ("Approve", "Abort", "Pause"):
         await tab.greys(tab.button(action), f"you may not patch .*rollouts.* in namespace {NAMESPACE}")
+    await tab.sees("ask an administrator", within=tab.page.locator(".hint"))
     await tab.picture("release-without-rights")
     await tab.button("Approve").click(force=True)
     assert not await tab.dialog.is_visible()

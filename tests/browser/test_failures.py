@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rollout_lws.cli.demo.manifests import NAME
+from rollout_lws.cli.demo.manifests import NAME, NAMESPACE
 from tests.browser import rollouts
 from tests.browser.stage import ROLLOUTS, Stage
-from tests.browser.tabs import Tab, Visitors
+from tests.browser.tabs import NOT_ANSWERED, Tab, Visitors
 
 if TYPE_CHECKING:
     from playwright.async_api import Route
@@ -52,6 +52,15 @@ async def test_a_state_of_any_name_hides_no_other_rollout(standing: Stage, visit
     await tab.sees("constructor", within=tab.main)
     await tab.button("Abort").wait_for()
     tab.calm()
+
+
+async def test_a_release_that_one_may_not_see_is_not_waited_for_in_silence(standing: Stage, visitors: Visitors) -> None:
+    dashboard = await standing.dashboard()
+    standing.forbid("list", ROLLOUTS)
+    tab = await visitors.tab(f"{dashboard.url.replace('/?', f'/{NAMESPACE}/{NAME}?')}")
+    await tab.sees("cannot be shown yet", within=tab.main)
+    await tab.sees("is forbidden", within=tab.page.get_by_role("alert"))
+    tab.calm(but=NOT_ANSWERED)
 
 
 async def test_an_event_that_the_page_does_not_understand_is_told_of(standing: Stage, visitors: Visitors) -> None:

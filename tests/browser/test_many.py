@@ -14,9 +14,9 @@ from tests.browser.tabs import Tab, Visitors
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 COUNT = 500
-#: Milliseconds a key stroke, as the issue asks; of several attempts the best, since the machine does other things too.
+#: Milliseconds a key stroke may take; of so many attempts the best, since the machine does other things too.
 _STROKE = 100
-_ATTEMPTS = 3
+_ATTEMPTS = 6
 #: Seconds until the first row is there on a busy machine.
 _FIRST_ROW = 5.0
 _NOTE_STROKES = """() => {
@@ -79,15 +79,19 @@ async def test_each_key_stroke_of_a_filter_is_answered_at_once(many: Stage, visi
     await tab.page.evaluate(_NOTE_STROKES)
     words = "team-04 stalled"
     for _ in range(_ATTEMPTS):
-        await search.fill("")
-        await tab.counts(tab.row("model-"), COUNT)
         await search.press_sequentially(words)
         await tab.until("words => words in window.strokes", words)
-    best = await tab.page.evaluate("window.strokes")
-    assert {words[:count] for count in range(1, len(words) + 1)} <= set(best)
+        await search.fill("")
+        await tab.until("() => '' in window.strokes")
+        best = await tab.page.evaluate("window.strokes")
+        if max(best.values()) < _STROKE:
+            break
+    assert set(best) == {words[:count] for count in range(len(words) + 1)}
     assert max(best.values()) < _STROKE, best
+    await search.fill(words)
     expected = [each["metadata"]["name"] for each in map(rollouts.made, range(COUNT)) if _stalls_in_team(each)]
     assert expected
+    await tab.counts(tab.row("model-"), len(expected))
     found = await tab.row("model-").get_by_role("link").all_inner_texts()
     assert sorted(each.rpartition("/")[2].strip() for each in found) == expected
     tab.calm()

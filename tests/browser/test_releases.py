@@ -26,6 +26,14 @@ _NOTE_TITLES = """() => {
 }"""
 
 
+#: Weights that routers have accepted, in percent, as the line of the course goes through them.
+_SHARES = """() => {
+    const [none, , all] = [...document.querySelectorAll(".chart line.grid")].map((each) => each.getAttribute("y1"));
+    const line = document.querySelector(".chart path.accepted").getAttribute("d");
+    return [...line.matchAll(/V([\\d.]+)/g)].map((each) => Math.round(100 * (each[1] - none) / (all - none)));
+}"""
+
+
 class States:
     """The states that a release goes through, and how long it is in each."""
 
@@ -75,6 +83,10 @@ async def test_a_release_is_watched_and_approved_by_clicks(released: Stage, visi
     await released.until_state("Healthy")
     await tab.reads_state("Healthy")
     await tab.picture("release-healthy")
+    # The focus is on the button still, whose effect is another one now.
+    await tab.sees("nothing waits for approval", within=tab.page.locator(".hint"))
+    shares = await tab.page.evaluate(_SHARES)
+    assert shares == sorted(shares) and shares[-1] == 40, shares
 
     after = released.listing()
     found = [
@@ -107,6 +119,8 @@ async def test_a_release_is_aborted_by_a_click_that_says_why(released: Stage, vi
     )
     assert "answers <b>differ</b>" in released.status()["aborted"]["message"]
     await tab.sees("answers <b>differ</b>", within=tab.main)
+    await tab.sees("Step 1, stopped here", within=tab.page.get_by_role("region", name="Steps"))
+    await tab.counts(tab.page.get_by_role("region", name="History").get_by_text("aborted", exact=True), 1)
     assert NEW not in str(released.listing()["Pod"].values())
     tab.calm()
 

@@ -35,14 +35,16 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
     rollout = shown.rollout
     meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
     steps, entries = planned_steps(rollout, shown.full_size), timeline(rollout)
-    traffic, changed = status.get("traffic") or {}, list(changes(shown))
+    # Weights of the groups beside the workload's own say nothing more once the new version serves in these.
+    traffic = {} if shown.is_replaced else status.get("traffic") or {}
+    changed = list(changes(shown))
     wrote, at_fault = next((each for each in changed if each.by), None), _at_fault(rollout)
     return {
         "namespace": meta["namespace"],
         "name": meta["name"],
         "uid": meta["uid"],
         "kind": released_kind(rollout).kind,
-        "workload": called(rollout, named(rollout)),
+        "workload": _workloads(rollout),
         "release": str(status.get("observedRolloutID") or ""),
         "state": said["state"],
         "since": said["since"],
@@ -70,6 +72,15 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
         "offers": offers(shown, steps),
         "commands": command_lines(shown, caller),
     }
+
+
+def _workloads(rollout: Object) -> str:
+    """The workload, or both sides of a pair, as commands name them."""
+    first, sides = named(rollout), sides_of(rollout)
+    if sides is None:
+        return called(rollout, first)
+    other = sides.inactive if sides.active == first else sides.active
+    return f"{sides.called(first)} and {sides.called(other)}"
 
 
 def _cause(told: Object) -> Object:
@@ -118,6 +129,7 @@ def _version(band: Band, now: datetime, at_fault: frozenset[tuple[str, str]]) ->
         "weight": band.weight,
         "asked": band.asked,
         "info": band.info,
+        "accompanies": band.accompanies,
         "groups": [_group(group, band, now, at_fault) for group in band.groups],
     }
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.cli.dashboard.timeline import step_times
+from rollout_lws.cli.dashboard.timeline import last_step, step_times
 from rollout_lws.cli.get.plan import PlannedStep
-from rollout_lws.cli.rollouts import message, releasing, style, summary
+from rollout_lws.cli.rollouts import has_succeeded, message, releasing, style, summary
 
 Object = dict[str, Any]
-_DONE, _CURRENT, _AHEAD = "done", "current", "ahead"
+_DONE, _CURRENT, _STOPPED, _AHEAD = "done", "current", "stopped", "ahead"
 
 
 def step_view(rollout: Object, step: PlannedStep, entries: list[Object]) -> Object:
@@ -34,14 +34,14 @@ def step_view(rollout: Object, step: PlannedStep, entries: list[Object]) -> Obje
 
 def _state(rollout: Object, index: int, entries: list[Object]) -> str:
     status = rollout.get("status") or {}
-    at, ending = int(status.get("currentStepIndex") or 0), status.get("finalising") or {}
+    at, how = int(status.get("currentStepIndex") or 0), (status.get("finalising") or {}).get("reason")
     if not releasing(rollout):
         # What was done last, as long as that is told.
-        return _DONE if entries and status.get("phase") == "Healthy" else _AHEAD
-    if ending.get("reason") == "Success":
-        return _DONE
+        at, how = last_step(entries), "Success" if has_succeeded(rollout) else "Stopped"
+    if how == "Success":
+        return _DONE if entries or releasing(rollout) else _AHEAD
     if index == at:
-        return _AHEAD if ending else _CURRENT
+        return _STOPPED if how else _CURRENT
     return _DONE if index < at else _AHEAD
 
 

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollout_lws.cli.sides import roles_of
+
 Object = dict[str, Any]
 
 
 def timeline(rollout: Object) -> list[Object]:
     """Each entry holds until the next one; weights are None where requests are not shared."""
-    return [_entry(each) for each in (rollout.get("status") or {}).get("timeline") or ()]
+    found: list[Object] = []
+    promoted, roles = False, roles_of(rollout)
+    for told in (rollout.get("status") or {}).get("timeline") or ():
+        entry = _entry(told)
+        if entry["state"] != "CleanUp":
+            promoted = entry["state"] == "Promote"
+        elif promoted and roles is None:
+            # The new version serves in the workload's own groups now, whatever weight the groups beside them have.
+            entry |= {"asked": None, "accepted": None}
+        found.append(entry)
+    return found
 
 
 def _entry(told: Object) -> Object:
@@ -22,6 +34,11 @@ def _entry(told: Object) -> Object:
         "new": {"ready": told.get("new")},
         "stable": {"ready": told.get("stable")},
     }
+
+
+def last_step(entries: list[Object]) -> int:
+    """The step that was on last; 0 where that is not told."""
+    return next((int(each["step"]) for each in reversed(entries) if each["step"]), 0)
 
 
 def step_times(entries: list[Object], index: int) -> tuple[str, str]:

@@ -38,6 +38,8 @@ class Band:
     is_new: bool
     own: str
     info: str = ""
+    accompanies: bool = False
+    """Whether the LWS is a companion: its groups are none of those that steps and statuses count."""
     drains: Drains = field(default_factory=dict)
     reasons: Reasons = field(default_factory=dict)
 
@@ -100,6 +102,7 @@ def _of_sides(shown: Release, sides: Sides) -> Iterator[Band]:
             is_new,
             ("new" if is_new else "old") if is_on else "",
             ", ".join(filter(None, found)),
+            accompanies=not leads,
         )
 
 

@@ -12,6 +12,7 @@ from rollout_lws.cli.dashboard.history_view import history_view
 from rollout_lws.cli.dashboard.loads import loads
 from rollout_lws.cli.dashboard.release_view import view
 from rollout_lws.cli.dashboard.rows import row
+from rollout_lws.cli.dashboard.timeline import timeline as timeline_of
 from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.plan import planned_steps
 from rollout_lws.cli.releases import Release, typed
@@ -31,6 +32,9 @@ CANARY: Object = {"canary": {"steps": STEPS}}
 
 def timeline(*entries: tuple[str, int | None, str]) -> list[Object]:
     return [{"at": f"2026-01-01T11:{at}:00Z", "step": step, "state": state} for at, step, state in entries]
+
+
+BACK = timeline(("00", 1, "StepUpgrade"), ("05", 2, "StepUpgrade"), ("09", None, "CleanUp"), ("10", None, "Completed"))
 
 
 def shown(plan: Object | None = None, pods: list[Object] | None = None, **status: Any) -> Release:
@@ -54,14 +58,21 @@ def states(found: Object) -> list[str]:
         ({"currentStepIndex": 3, "finalising": {"reason": "Success", "task": "Promote"}}, ["done"] * 3),
         (
             {"currentStepIndex": 2, "finalising": {"reason": "Aborted", "task": "RollBackSteps"}},
-            ["done", "ahead", "ahead"],
+            ["done", "stopped", "ahead"],
         ),
         ({"phase": "Healthy"}, ["ahead"] * 3),
         ({"phase": "Healthy", "timeline": timeline(("00", 1, "StepUpgrade"), ("09", None, "Completed"))}, ["done"] * 3),
-        ({"phase": "Aborted", "timeline": timeline(("00", 1, "StepUpgrade"))}, ["ahead"] * 3),
+        ({"phase": "Aborted", "timeline": BACK}, ["done", "stopped", "ahead"]),
+        ({"phase": "Aborted"}, ["ahead"] * 3),
+        # What was applied instead was the stable version.
+        (
+            {"phase": "Healthy", "timeline": BACK, "conditions": [{"type": "Succeeded", "status": "False"}]},
+            ["done", "stopped", "ahead"],
+        ),
+        ({"phase": "Healthy", "timeline": BACK, "conditions": [{"type": "Succeeded", "status": "True"}]}, ["done"] * 3),
     ],
 )
-def test_each_step_is_done_current_or_ahead(status: Object, expected: list[str]) -> None:
+def test_each_step_is_done_current_stopped_or_ahead(status: Object, expected: list[str]) -> None:
     assert states(seen(**status)) == expected
 
 
@@ -128,6 +139,45 @@ def test_weights_over_time_are_told_as_asked_and_accepted() -> None:
             "stable": {"ready": 4},
         }
     ]
+
+
+def accepted(style: Object, *states: str) -> list[int | None]:
+    """Shares that are told of a release that has ended with these states."""
+    ways = [
+        {"at": f"2026-01-01T11:0{minute}:00Z", "step": None, "state": state, "desired": 40, "applied": 40}
+        for minute, state in enumerate(states)
+    ]
+    return [each["accepted"] for each in seen(style, timeline=ways)["timeline"]]
+
+
+def test_the_groups_beside_the_own_ones_tell_no_share_once_those_have_the_new_version() -> None:
+    assert accepted(CANARY, "Promote", "CleanUp", "CleanUp", "Completed") == [40, None, None, 40]
+    assert accepted(CANARY, "RollBackSteps", "CleanUp") == [40, 40]
+    assert accepted(CANARY, "Promote", "RollBackPromotion", "CleanUp") == [40, 40, 40]
+
+
+def paired() -> Object:
+    made = rollout({"canary": {"capacity": "Pair", "steps": STEPS}}, currentStepIndex=1)
+    made["spec"]["counterpartRef"] = {**made["spec"]["workloadRef"], "name": "llama-green"}
+    return made
+
+
+def test_a_pair_names_both_workloads_and_which_groups_only_accompany() -> None:
+    made = paired()
+    made["spec"]["companions"] = [{"name": "prefill", "counterpart": "prefill-green"}]
+    names = ("llama", "llama-green", "prefill", "prefill-green")
+    found = view(release(made, [lws(each) for each in names], []), NOW, CALLER)
+    both = "leaderworkerset/llama with prefill and leaderworkerset/llama-green with prefill-green"
+    assert found["workload"] == both
+    assert {each["workload"] for each in found["versions"] if each["accompanies"]} == {"prefill", "prefill-green"}
+    made["status"]["active"] = "llama-green"
+    assert view(release(made, [lws(each) for each in names], []), NOW, CALLER)["workload"] == both
+
+
+def test_sides_keep_the_share_that_they_have_at_the_end() -> None:
+    told = paired()
+    told["status"]["timeline"] = [{"at": "x", "state": each, "desired": 100} for each in ("Promote", "CleanUp")]
+    assert [each["asked"] for each in timeline_of(told)] == [100, 100]
 
 
 def test_without_a_timeline_the_controllers_summary_says_since_when() -> None:

@@ -71,7 +71,7 @@ export class Actions {
   #judged(offer) {
     const rights = this.#rights.value ?? ALL_RIGHTS;
     const lacks = offer.action === "undo" ? rights.undo || (offer.aborts && rights.act) : rights.act;
-    return { ...offer, refused: lacks || offer.refused, key: keyOf(offer) };
+    return { ...offer, lacks, refused: lacks || offer.refused, key: keyOf(offer) };
   }
 
   /** The button of an offer. */

@@ -36,7 +36,11 @@ function open() {
 }
 
 function listen() {
-  stream = new Stream(shown.stream, { ...shown.on, trouble: standing.isTroubled }, standing.isLost, comeBack);
+  const trouble = (told) => {
+    standing.isTroubled(told);
+    shown.troubled?.(told);
+  };
+  stream = new Stream(shown.stream, { ...shown.on, trouble }, standing.isLost, comeBack);
 }
 
 function look() {

@@ -25,7 +25,9 @@ export class Course {
 }
 
 function point(seen, now) {
-  const groups = (isNew) => seen.versions.filter((each) => each.new === isNew).flatMap((each) => each.groups);
+  // As the timeline counts them, without companions.
+  const counted = seen.versions.filter((each) => !each.accompanies);
+  const groups = (isNew) => counted.filter((each) => each.new === isNew).flatMap((each) => each.groups);
   const ready = (isNew) => groups(isNew).filter((each) => each.state === "ready").length;
   return {
     at: now,

@@ -58,7 +58,7 @@ function facts(seen) {
   const found = [
     ["Users", seen.users ? said(seen.users) : null],
     ["Changes", seen.change ? [said(seen.change), author(seen)] : null],
-    ["Workload", [seen.workload, seen.kind ? h("span", { class: "dim" }, ` ${seen.kind}`) : null]],
+    [seen.workload.includes(" ") ? "Workloads" : "Workload", seen.workload],
     ["Release", seen.release ? h("code", {}, seen.release) : null],
   ];
   return h("dl", { class: "facts", "data-key": "facts" }, found.filter(([, told]) => told).map(([name, told]) =>

@@ -54,7 +54,7 @@ function version(each, actions) {
   return h("li", { "data-key": `version/${each.number}` },
     h("div", { class: "version-head" },
       h("b", {}, `${each.number}`), each.role ? h("span", { class: `badge ${each.role}` }, each.role) : null,
-      each.left ? h("span", { class: "badge" }, each.left) : null,
+      each.left && each.left !== each.role ? h("span", { class: "badge" }, each.left) : null,
       h("code", { class: "dim" }, each.revision || each.version),
       each.created ? h("span", { class: "dim" }, since(each.created), " ago") : null,
       undo ? actions.button(undo, "Undo to this", "small") : null),

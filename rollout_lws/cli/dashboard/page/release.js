@@ -19,9 +19,12 @@ import { Vitals } from "./vitals.js";
 import { Weights } from "./weights.js";
 import { toneOf } from "./words.js";
 
+const ASKING = "Asking the cluster …";
+
 export function releaseView(view, namespace, name) {
   let seen = null;
   let state = "";
+  let isTold = false;
   const actions = new Actions(view, namespace, name, draw);
   const history = new History(view, namespace, name, actions, draw);
   const panel = new Panel(view, namespace, name);
@@ -36,7 +39,7 @@ export function releaseView(view, namespace, name) {
   const parts = new Map([...top, ["the course", weights], ["the gates", gates], ["the history", history]]);
   const drawn = new Map();
   setTitle(name, "");
-  plain("Asking the cluster …");
+  plain(ASKING);
   panel.open(asked("group"));
 
   /** A text in place of the parts. */
@@ -46,6 +49,7 @@ export function releaseView(view, namespace, name) {
   }
 
   function take(told) {
+    isTold = true;
     if (!seen) arrangeParts();
     announce(told);
     // Of hundreds of groups, to be compared by several parts.
@@ -84,6 +88,7 @@ export function releaseView(view, namespace, name) {
   }
 
   function gone({ message }) {
+    isTold = true;
     seen = null;
     drawn.clear();
     panel.open("");
@@ -97,6 +102,9 @@ export function releaseView(view, namespace, name) {
     where: [h("span", { class: "dim" }, " › "), `${namespace}/${name}`],
     hello() {
       for (const each of [actions, history, panel]) each.again();
+    },
+    troubled({ message }) {
+      if (!isTold) plain(message ? "This release cannot be shown yet, for the reason above." : ASKING);
     },
     on: { release: take, gone, events: (told) => events.take(told) },
     moved() {

@@ -34,7 +34,7 @@ function item(seen, step, jumps, actions) {
   const jump = jumps.find((each) => each.toStep === step.index);
   const tone = is === "current" ? toneOf(seen.state) : "";
   return h("li", { class: `${is} ${tone}`, "data-key": `step/${step.index}`, "aria-current": tone ? "step" : null },
-    h("span", { class: "node", "aria-hidden": "true" }, is === "done" ? "✓" : String(step.index)),
+    h("span", { class: "node", "aria-hidden": "true" }, MARKS.get(is) ?? String(step.index)),
     h("div", { class: "what" },
       h("span", { class: "unseen" }, `Step ${step.index}, ${WORDS.get(is)}: `),
       h("b", {}, step.promotes ? "promote" : step.size),
@@ -44,7 +44,8 @@ function item(seen, step, jumps, actions) {
     jump ? actions.button(jump, "go here", "small") : null);
 }
 
-const WORDS = new Map([["done", "done"], ["current", "on"], ["ahead", "to come"]]);
+const WORDS = new Map([["done", "done"], ["current", "on"], ["stopped", "stopped here"], ["ahead", "to come"]]);
+const MARKS = new Map([["done", "✓"], ["stopped", "✕"]]);
 
 /** What a step asks before the next one begins. */
 function asks(step) {

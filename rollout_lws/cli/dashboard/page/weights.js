@@ -75,7 +75,7 @@ export class Weights {
       x === null && this.#releasing ? "Now" : timeOfDay(time),
       each.step ? `step ${each.step}` : "", each.state,
       each.asked === null ? "" : `asked for ${each.asked}%, accepted ${each.accepted ?? 0}%`,
-      each.fresh === null && each.stable === null ? "" : `ready: ${each.fresh ?? 0} new, ${each.stable ?? 0} stable`,
+      ready(each),
     ].filter(Boolean).join(" · ");
     const line = this.#box.querySelector(".pointer");
     if (!line) return;
@@ -84,6 +84,11 @@ export class Weights {
     const place = left + inside * (this.#width - left - right);
     for (const end of ["x1", "x2"]) line.setAttribute(end, place);
   }
+}
+
+function ready({ fresh, stable }) {
+  const told = [[fresh, "new"], [stable, "stable"]].filter(([count]) => count !== null).map(([count, of]) => `${count} ${of}`);
+  return told.length ? `ready: ${told.join(", ")}` : "";
 }
 
 function legend() {
@@ -117,7 +122,7 @@ function drawing(points, from, to, width, releasing) {
         timeOfDay(time, to - from < 600_000)),
     ]),
     shares ? [
-      s("path", { class: "accepted-area", d: `${line(points, "accepted", x, y, end)}V${base}H${x(points[0].at)}Z` }),
+      s("path", { class: "accepted-area", d: area(points, "accepted", x, y, end, base) }),
       s("path", { class: "accepted", d: line(points, "accepted", x, y, end) }),
       s("path", { class: "asked", d: line(points, "asked", x, y, end) }),
     ] : null,
@@ -131,13 +136,30 @@ function level(left, end, y, words) {
   return [s("line", { class: "grid", x1: left, x2: end, y1: y, y2: y }), s("text", { class: "axis", x: left - 6, y: y + 4, "text-anchor": "end" }, words)];
 }
 
-/** A line of steps; what is not told counts as 0. */
+/** A line of steps, with a gap where nothing is told. */
 function line(points, name, x, y, end) {
-  const parts = points.map((each, index) => {
-    const [at, level] = [x(each.at).toFixed(1), y(each[name] ?? 0).toFixed(1)];
-    return index ? `H${at}V${level}` : `M${at} ${level}`;
+  return spans(points, name, x, y, end).map((span) => `M${span[0].from} ${span[0].level}${stairs(span)}`).join("");
+}
+
+/** The area below such a line. */
+function area(points, name, x, y, end, base) {
+  return spans(points, name, x, y, end).map((span) => `M${span[0].from} ${base}${stairs(span)}V${base}Z`).join("");
+}
+
+function stairs(span) {
+  return span.map(({ level, to }) => `V${level}H${to}`).join("");
+}
+
+/** Levels with where they begin and end, in a list for each part without a gap. */
+function spans(points, name, x, y, end) {
+  const found = [];
+  points.forEach((each, index) => {
+    if (each[name] === null) return;
+    if (!index || points[index - 1][name] === null) found.push([]);
+    const to = index + 1 < points.length ? x(points[index + 1].at) : end;
+    found.at(-1).push({ from: x(each.at).toFixed(1), to: to.toFixed(1), level: y(each[name]).toFixed(1) });
   });
-  return `${parts.join("")}H${end.toFixed(1)}`;
+  return found;
 }
 
 /** The steps as bands with their numbers. */

@@ -63,6 +63,25 @@ async def test_a_release_that_one_may_not_see_is_not_waited_for_in_silence(stand
     tab.calm(but=NOT_ANSWERED)
 
 
+@pytest.mark.parametrize("answer", [{}, {"body": "import {", "content_type": "text/javascript"}], ids=["lost", "odd"])
+async def test_a_page_that_is_not_loaded_whole_says_so(
+    standing: Stage, visitors: Visitors, answer: dict[str, str]
+) -> None:
+    dashboard = await standing.dashboard()
+    tab = await visitors.tab(dashboard.url)
+    await tab.row(NAME).wait_for()
+    await tab.page.route("**/-/files/words.js", lambda route: route.fulfill(**answer) if answer else route.abort())
+
+    await tab.page.reload()
+
+    await _alerts(tab, "This page was not loaded whole")
+    await tab.page.unroute_all()
+    await tab.page.reload()
+    await tab.row(NAME).wait_for()
+    await tab.gone(tab.page.get_by_role("alert"))
+    tab.calm(but=re.compile("Unexpected end of input|net::ERR_FAILED"))
+
+
 async def test_an_event_that_the_page_does_not_understand_is_told_of(standing: Stage, visitors: Visitors) -> None:
     tab = await visitors.tab((await standing.dashboard()).url)
     await tab.row(NAME).wait_for()

@@ -29,6 +29,8 @@ from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+#: The one script that is no module.
+_NO_MODULE = "boot.js"
 #: Files of the page, by the end of their names.
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LARGEST_BODY = 16 * 1024
@@ -195,8 +197,9 @@ def _files() -> dict[str, bytes]:
     """Files of the page by name."""
     found = {each.name: each.read_bytes() for each in files(__package__).joinpath("page").iterdir()}
     # A browser learns of a module's imports by reading it; told of all of them at once, it fetches them in one round.
-    modules = (f'<link rel="modulepreload" href="/-/files/{name}">\n' for name in sorted(found) if name.endswith(".js"))
-    head = "".join((f'<meta name="version" content="{__version__}">\n', *modules))
+    modules = (name for name in sorted(found) if name.endswith(".js") and name != _NO_MODULE)
+    links = (f'<link rel="modulepreload" href="/-/files/{name}">\n' for name in modules)
+    head = "".join((f'<meta name="version" content="{__version__}">\n', *links))
     found["index.html"] = found["index.html"].replace(b"</head>", f"{head}</head>".encode())
     return found
 

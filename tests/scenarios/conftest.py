@@ -25,18 +25,23 @@ def router(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture(autouse=True)
-def shared_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Holds a traffic story to the providers that it declares, and notes with which it was told."""
+def shared_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Holds a traffic story to the providers that it declares; gives those with which it is told."""
     made = set[str]()
     monkeypatch.setattr(ROUTES, "made", made)
-    yield
+    yield made
     said = providers_table.declared(request.node)
-    if said is None:
+    assert said is None or made <= said, f"told with {sorted(made)}, and declared are {sorted(said)}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Notes with which providers a traffic story was told: the report of its call has the notes that there are then."""
+    if call.when != "call" or not isinstance(item, pytest.Function) or providers_table.declared(item) is None:
         return
-    assert made <= said, f"told with {sorted(made)}, and declared are {sorted(said)}"
-    module = request.node.nodeid.partition("::")[0].rpartition("/")[2].removesuffix(".py")
-    for name in sorted(made):
-        request.node.user_properties.append(providers_table.Told(module, name).note())
+    module = item.nodeid.partition("::")[0].rpartition("/")[2].removesuffix(".py")
+    for name in sorted(item.funcargs["shared_by"]):
+        item.user_properties.append(providers_table.Told(module, name).note())
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from rollout_lws.cli.sides import (
     scales_roles,
     sides_of,
     standing_in,
+    swaps,
 )
 from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError
@@ -104,15 +105,21 @@ class Release:
         return max(noted or 0, workload.replicas)
 
     @property
+    def stable_revision(self) -> str:
+        """Revision of the version that serves, by the status; "" where it is not told."""
+        return str(((self.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
+
+    @property
     def is_replaced(self) -> bool:
         """Whether the canary LWS has served in place of the user's, and goes: requests are back there."""
         status, canary = self.rollout.get("status") or {}, self.canary
         ending = status.get("finalising") or {}
         ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp")
         ended = ended and (releasing(self.rollout) or bool(kept_version(self.rollout)))
-        if not ended or roles_of(self.rollout) is not None or canary is None or canary.leader_set is None:
+        ended = ended and swaps(self.rollout) and roles_of(self.rollout) is None
+        if not ended or canary is None or canary.leader_set is None:
             return False
-        return canary.leader_set.revision != (status.get("stable") or {}).get("revision")
+        return canary.leader_set.revision != self.stable_revision
 
     def drains_since(self, leader: Pod) -> datetime | None:
         """Since when the group of this leader has got no more requests, because it is about to go; None for others."""

@@ -173,10 +173,36 @@ def has_given_up_groups(rollout: Object) -> bool:
 
 def have_turned(rollout: Object) -> bool:
     """Whether the roles have changed in the release that is on, so that only its clean-up is left."""
+    return has_promoted(rollout) and roles_of(rollout) is not None
+
+
+def has_promoted(rollout: Object) -> bool:
+    """Whether the new version of the release that is on serves everywhere, so that only its clean-up is left."""
     status = rollout.get("status") or {}
     ending = status.get("finalising") or {}
-    ended = (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp")
-    return ended and roles_of(rollout) is not None and status.get("phase") == "Progressing"
+    return (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp") and status.get("phase") == "Progressing"
+
+
+def goes_back(rollout: Object) -> bool:
+    """Whether the release that is on ends without its version."""
+    status = rollout.get("status") or {}
+    how = (status.get("finalising") or {}).get("reason")
+    return how not in (None, "Success", "RolledOutNatively") and status.get("phase") == "Progressing"
+
+
+def renews(rollout: Object) -> bool:
+    """Whether a promotion renews the workload's own groups, which get their part of the requests all the while."""
+    ending = (rollout.get("status") or {}).get("finalising") or {}
+    is_on = (ending.get("reason"), ending.get("task")) == ("Success", "Promote")
+    return is_on and sides_of(rollout) is None and not swaps(rollout)
+
+
+def tells_share(rollout: Object) -> bool:
+    """Whether the weight in the status is the share of requests that the new version gets. It is that of the groups
+    beside the workload's own, which says less once those are renewed too, or once the roles have changed.
+    """
+    applied = ((rollout.get("status") or {}).get("traffic") or {}).get("applied") or {}
+    return not has_promoted(rollout) and (not renews(rollout) or applied.get("weight") == 100)
 
 
 def named(rollout: Object) -> str:

@@ -81,6 +81,27 @@ def test_a_stalled_condition_of_an_older_generation_ends_nothing() -> None:
     assert code("healthy", **(LOADING | {"conditions": old})) is None
 
 
+@pytest.mark.parametrize(
+    ("phase", "reason", "goal", "expected"),
+    [
+        ("Initial", "WorkloadOwned", "healthy", 3),
+        ("Disabled", "InvalidSpec", "paused", 3),
+        ("Initial", "SecondRollout", "aborted", None),
+        # Applied in another order, what is lacking comes.
+        ("Initial", "WorkloadNotFound", "healthy", None),
+        ("Initial", "CompanionMissing", "healthy", None),
+        # Of the version before.
+        ("Healthy", "RouteNotUsable", "healthy", None),
+        ("Progressing", "GateFailed", "healthy", None),
+    ],
+)
+def test_a_rollout_that_manages_nothing_is_not_waited_for(
+    phase: str, reason: str, goal: str, expected: int | None
+) -> None:
+    told = [{"type": "Stalled", "status": "True", "reason": reason, "message": "it is so", "observedGeneration": 2}]
+    assert code(goal, phase=phase, conditions=told, observedWorkloadGeneration=None) == expected
+
+
 @pytest.mark.parametrize("text", ["", "ready", "step", "step=0", "step=x", "healthy=1"])
 def test_a_goal_that_does_not_exist_is_refused_with_those_that_do(text: str) -> None:
     with pytest.raises(ValueError, match="healthy, paused, step=N or aborted"):

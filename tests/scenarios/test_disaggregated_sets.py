@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rollout_lws.cli.sides import edited
+from rollout_lws.cli.status.gate import Goal, judge, pin
 from rollout_lws.objects.resources import DISAGGREGATED_SETS, LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios import disaggregated as ds
@@ -55,6 +57,10 @@ async def _refused(world: World, message: str) -> None:
     assert (told["reason"], told["message"]) == (Reason.WORKLOAD_OWNED, message)
     assert world.server.list(LEADER_WORKER_SETS, NAMESPACE) == before, "nothing is written into what is not the user's"
     assert weights(world) == ALL_BLUE
+    refused = world.server.get(ROLLOUTS, NAMESPACE, NAME)
+    lws = world.server.get(LEADER_WORKER_SETS, NAMESPACE, edited(refused))
+    verdict = judge(refused, Goal("healthy"), pin(refused, lws))
+    assert verdict is not None and (verdict.code, verdict.word) == (3, "stalled"), "a pipeline does not wait for ever"
 
 
 @tells({Reason.WORKLOAD_OWNED: ALONE}, {EventReason.STALLED: ALONE})

@@ -15,7 +15,7 @@ from rollout_lws.cli.get.ahead import after_approval, effect_of_abort, effect_of
 from rollout_lws.cli.get.plan import PlannedStep, planned_steps
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import gates, releasing
-from rollout_lws.cli.sides import called, edited, kept_version, serving_hash, sides_of, standing_in
+from rollout_lws.cli.sides import called, edited, goes_back, kept_version, serving_hash, sides_of, standing_in
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -101,7 +101,11 @@ ACTIONS = (
         "Pause",
         _named("Pause {name}?"),
         lambda _: action_rules.pause,
-        lambda _: "nothing goes forward until it is resumed",
+        lambda shown: (
+            "nothing goes forward until it is resumed"
+            if releasing(shown.rollout)
+            else "the next version will wait in its first step"
+        ),
         lambda shown: not action_rules.is_paused(shown.rollout),
     ),
     Action(
@@ -118,7 +122,11 @@ ACTIONS = (
         "Retry",
         _named("Retry {release} of {name}?"),
         lambda _: action_rules.retry,
-        lambda _: "counts deadlines and failures anew",
+        lambda shown: (
+            "counts deadlines and failures anew"
+            if releasing(shown.rollout) and not goes_back(shown.rollout)
+            else "releases the same version again, from its first step"
+        ),
     ),
     Action(
         "undo",

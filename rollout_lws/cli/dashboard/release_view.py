@@ -19,11 +19,18 @@ from rollout_lws.cli.get import gates as gate_words
 from rollout_lws.cli.get.ahead import after_approval, command_lines
 from rollout_lws.cli.get.bands import Band, bands, trouble_of
 from rollout_lws.cli.get.caller import Caller
-from rollout_lws.cli.get.header import changes, extra_accelerators, peak_of, users
+from rollout_lws.cli.get.header import (
+    accelerators_held,
+    changes,
+    extra_accelerators,
+    peak_of,
+    users,
+    version_before,
+)
 from rollout_lws.cli.get.plan import PlannedStep, accompanying, planned_steps
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import gates, message, planned_gates, releasing, summary, watched_gates
-from rollout_lws.cli.sides import called, named, released_kind, scales_sides, sides_of
+from rollout_lws.cli.sides import called, goes_back, named, released_kind, scales_sides, sides_of, tells_share
 from rollout_lws.workload.groups import Group
 from rollout_lws.workload.pod_words import ON_THE_WAY
 
@@ -35,8 +42,7 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
     rollout = shown.rollout
     meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
     steps, entries = planned_steps(rollout, shown.full_size), timeline(rollout)
-    # Weights of the groups beside the workload's own say nothing more once the new version serves in these.
-    traffic = {} if shown.is_replaced else status.get("traffic") or {}
+    traffic, counted = (status.get("traffic") or {}) if tells_share(rollout) else {}, status.get("groups") or {}
     changed = list(changes(shown))
     wrote, at_fault = next((each for each in changed if each.by), None), _at_fault(rollout)
     return {
@@ -66,6 +72,7 @@ def view(shown: Release, now: datetime, caller: Caller) -> Object:
         "gates": list(_gates(rollout)),
         "asked": _weight(traffic.get("desired")),
         "accepted": _weight(traffic.get("applied")),
+        "ready": {version: (counted.get(version) or {}).get("ready") for version in ("new", "stable")},
         "timeline": entries,
         "loads": loads(shown, steps),
         "accelerators": _accelerators(shown, steps),
@@ -89,9 +96,10 @@ def _cause(told: Object) -> Object:
 
 def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> Object:
     """Held now, beyond the workload's own, at the peak, and once the release is over; None for what is not known."""
-    held, most = summary(shown.rollout)["accelerators"], peak_of(shown, steps)
+    told, most = summary(shown.rollout)["accelerators"], peak_of(shown, steps)
+    held = accelerators_held(shown)
     return {
-        "now": int(held) if held.isdigit() else None,
+        "now": None if not told.isdigit() else int(told) if held is None else held,
         "extra": extra_accelerators(shown),
         "peak": most.accelerators if most is not None else None,
         "peakStep": most.step if most is not None else None,
@@ -100,14 +108,18 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> Object:
 
 
 def _after(shown: Release) -> int | None:
-    """Accelerators of the new version's groups at rest; None while no release is on, and of a pair whose owner scales
-    it, where both sides stay.
+    """Accelerators at rest of the groups of the new version, or on a way back of the old one; None while no release is
+    on, and of a pair whose owner scales it, where both sides stay.
     """
     rollout, edited = shown.rollout, shown.edited
     by_owner = sides_of(rollout) is not None and not scales_sides(rollout)
     if edited is None or by_owner or not releasing(rollout):
         return None
     full = shown.full_size
+    if goes_back(rollout) and shown.stable is not None:
+        ones = (one for one, _ in shown.companions if one is not None)
+        beside_old = sum(one.workload.replicas * one.workload.version.accelerators for one in ones)
+        return full * version_before(shown, shown.stable).accelerators + beside_old
     beside = zip((other for _, other in shown.companions), accompanying(rollout, full, full), strict=False)
     of_companions = (facts.workload.version.accelerators * count for facts, count in beside if facts is not None)
     return full * edited.workload.version.accelerators + sum(of_companions)
@@ -129,7 +141,6 @@ def _version(band: Band, now: datetime, at_fault: frozenset[tuple[str, str]]) ->
         "weight": band.weight,
         "asked": band.asked,
         "info": band.info,
-        "accompanies": band.accompanies,
         "groups": [_group(group, band, now, at_fault) for group in band.groups],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rollout_lws.cli.rollouts import message, style, summary
-from rollout_lws.cli.sides import called, named
+from rollout_lws.cli.sides import called, named, tells_share
 
 Object = dict[str, Any]
 #: Of a message in the list; the page of the release has all of it.
@@ -26,7 +26,7 @@ def row(rollout: Object) -> Object:
 
 def _told(rollout: Object) -> Object:
     """Times are the API server's, as RFC 3339. ``state`` is "" before the controller's first verdict, ``weight`` is
-    None where requests are not shared.
+    None where requests are not shared, and where it is not the share of the new version.
     """
     meta, status, said = rollout["metadata"], rollout.get("status") or {}, summary(rollout)
     counts, applied = status.get("groups") or {}, (status.get("traffic") or {}).get("applied")
@@ -36,7 +36,7 @@ def _told(rollout: Object) -> Object:
         "step": said["step"],
         "steps": len(style(rollout).get("steps") or ()),
         "at": int(status.get("currentStepIndex") or 0),
-        "weight": None if applied is None else int(applied.get("weight") or 0),
+        "weight": None if applied is None or not tells_share(rollout) else int(applied.get("weight") or 0),
         "traffic": said["traffic"],
         "new": counts.get("new"),
         "stable": counts.get("stable"),

@@ -26,23 +26,27 @@ def step_view(rollout: Object, step: PlannedStep, entries: list[Object]) -> Obje
         "approval": pause is not None and not pause.get("duration"),
         "pause": (pause or {}).get("duration"),
         "gates": [str(each.get("name")) for each in planned.get("gates") or ()],
-        "state": _state(rollout, step.index, entries),
+        "state": _state(rollout, step, entries),
         "since": since,
         "until": until,
     }
 
 
-def _state(rollout: Object, index: int, entries: list[Object]) -> str:
+def _state(rollout: Object, step: PlannedStep, entries: list[Object]) -> str:
     status = rollout.get("status") or {}
-    at, how = int(status.get("currentStepIndex") or 0), (status.get("finalising") or {}).get("reason")
+    ending = status.get("finalising") or {}
+    at, how = int(status.get("currentStepIndex") or 0), ending.get("reason")
     if not releasing(rollout):
         # What was done last, as long as that is told.
-        at, how = last_step(entries), "Success" if has_succeeded(rollout) else "Stopped"
+        at = last_step(entries, len(style(rollout)["steps"]))
+        how = "Success" if has_succeeded(rollout) else "Stopped"
     if how == "Success":
+        if step.promotes and ending.get("task") == "Promote":
+            return _CURRENT
         return _DONE if entries or releasing(rollout) else _AHEAD
-    if index == at:
+    if step.index == at:
         return _STOPPED if how else _CURRENT
-    return _DONE if index < at else _AHEAD
+    return _DONE if step.index < at else _AHEAD
 
 
 def current(rollout: Object) -> Object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.cli.sides import roles_of
+from rollout_lws.cli.sides import sides_of, swaps
 
 Object = dict[str, Any]
 
@@ -12,13 +12,14 @@ Object = dict[str, Any]
 def timeline(rollout: Object) -> list[Object]:
     """Each entry holds until the next one; weights are None where requests are not shared."""
     found: list[Object] = []
-    promoted, roles = False, roles_of(rollout)
+    promoted, paired, turns = False, sides_of(rollout) is not None, swaps(rollout)
     for told in (rollout.get("status") or {}).get("timeline") or ():
         entry = _entry(told)
         if entry["state"] != "CleanUp":
             promoted = entry["state"] == "Promote"
-        elif promoted and roles is None:
-            # The new version serves in the workload's own groups now, whatever weight the groups beside them have.
+        renews = entry["state"] == "Promote" and not turns and entry["accepted"] != 100
+        if not paired and (renews or (promoted and entry["state"] == "CleanUp")):
+            # What groups beside the workload's own get says less once those are renewed, as sides.tells_share knows.
             entry |= {"asked": None, "accepted": None}
         found.append(entry)
     return found
@@ -36,8 +37,10 @@ def _entry(told: Object) -> Object:
     }
 
 
-def last_step(entries: list[Object]) -> int:
-    """The step that was on last; 0 where that is not told."""
+def last_step(entries: list[Object], count: int) -> int:
+    """The step that was on last, of so many; 0 where that is not told."""
+    if any(each["state"] == "Promote" for each in entries):
+        return count
     return next((int(each["step"]) for each in reversed(entries) if each["step"]), 0)
 
 

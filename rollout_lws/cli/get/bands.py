@@ -9,7 +9,16 @@ from types import MappingProxyType
 
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import condition, releasing
-from rollout_lws.cli.sides import Sides, have_turned, kept_version, roles_of, scales_sides, serves_alone
+from rollout_lws.cli.sides import (
+    Sides,
+    has_promoted,
+    have_turned,
+    kept_version,
+    roles_of,
+    scales_sides,
+    serves_alone,
+    tells_share,
+)
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -38,8 +47,6 @@ class Band:
     is_new: bool
     own: str
     info: str = ""
-    accompanies: bool = False
-    """Whether the LWS is a companion: its groups are none of those that steps and statuses count."""
     drains: Drains = field(default_factory=dict)
     reasons: Reasons = field(default_factory=dict)
 
@@ -68,7 +75,7 @@ def _bands(shown: Release) -> Iterator[Band]:
             found,
             shown.canary.workload.replicas,
             new_weight,
-            not gone,
+            not gone and not has_promoted(shown.rollout),
             "old" if gone else "new",
             "kept for undo" if gone and kept_version(shown.rollout) else "",
         )
@@ -92,17 +99,24 @@ def _of_sides(shown: Release, sides: Sides) -> Iterator[Band]:
         runs = next((group.revision for group in groups(facts)), runs) if kept and not is_active else runs
         leader = sides.active if is_active else sides.inactive
         found = (waits if is_active else unused, "" if leads else f"goes with {leader}")
+        members = groups(facts)
+        if is_new and runs:
+            # Of a side that its owner updates, some still run what came before.
+            before = tuple(group for group in members if group.revision != runs)
+            members = tuple(group for group in members if group.revision == runs)
+            for revision in dict.fromkeys(group.revision for group in before):
+                left = tuple(group for group in before if group.revision == revision)
+                yield Band(facts, sides.role(facts.name), revision, left, len(left), "", False, "")
         yield Band(
             facts,
             sides.role(facts.name),
             runs,
-            groups(facts),
+            members,
             facts.workload.replicas,
             (old_weight if is_active else new_weight) if leads else "",
             is_new,
             ("new" if is_new else "old") if is_on else "",
             ", ".join(filter(None, found)),
-            accompanies=not leads,
         )
 
 
@@ -112,20 +126,16 @@ def _held_back(shown: Release, facts: Facts) -> tuple[str, str]:
     """
     asked = _set_revision(facts)
     running = {group.revision for group in groups(facts)}
-    runs = _stable_revision(shown) if facts is shown.stable else running.pop() if len(running) == 1 else asked
+    runs = shown.stable_revision if facts is shown.stable else running.pop() if len(running) == 1 else asked
     if scales_sides(shown.rollout) and asked and runs not in ("", asked):
         return runs, f"revision {asked} waits"
     return asked, ""
 
 
-def _stable_revision(shown: Release) -> str:
-    return str(((shown.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
-
-
 def _of_stable(shown: Release, facts: Facts, new_weight: str, old_weight: str) -> Iterator[Band]:
     """An LWS runs two versions while its groups are updated in place, or while it has surge groups."""
     found = groups(facts)
-    known = _stable_revision(shown)
+    known = shown.stable_revision
     new = tuple(group for group in found if known and group.revision != known)
     old = tuple(group for group in found if not known or group.revision == known)
     beside = shown.canary is not None
@@ -140,7 +150,7 @@ def _of_stable(shown: Release, facts: Facts, new_weight: str, old_weight: str) -
 def _weights(shown: Release) -> tuple[str, str]:
     """Traffic of the new and the stable version as routers accepted it; ("", "") when traffic is not split."""
     applied = ((shown.rollout.get("status") or {}).get("traffic") or {}).get("applied")
-    if not applied or not releasing(shown.rollout):
+    if not applied or not releasing(shown.rollout) or not tells_share(shown.rollout):
         return "", ""
     weight = int(applied.get("weight") or 0)
     return f"{weight}%", f"{100 - weight}%"

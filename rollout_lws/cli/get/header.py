@@ -17,6 +17,8 @@ from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.sides import (
     Sides,
+    goes_back,
+    has_promoted,
     have_turned,
     named,
     names_served,
@@ -25,6 +27,7 @@ from rollout_lws.cli.sides import (
     scales_sides,
     serves_alone,
     sides_of,
+    tells_share,
 )
 from rollout_lws.cli.view import age, instant, plain
 from rollout_lws.objects.scaling import weight_text
@@ -107,6 +110,29 @@ def extra_accelerators(shown: Release) -> int:
     return max(0, taken - given_up)
 
 
+def version_before(shown: Release, stable: Facts) -> Version:
+    """The version that serves: where one workload is released, its template has the new one already."""
+    if roles_of(shown.rollout) is None and shown.before is not None:
+        return shown.before
+    return stable.workload.version
+
+
+def accelerators_held(shown: Release) -> int | None:
+    """Accelerators that all groups hold; None at rest and in a clean-up, where the status knows of groups whose LWS is
+    gone.
+    """
+    task = ((shown.rollout.get("status") or {}).get("finalising") or {}).get("task")
+    if shown.stable is None or not releasing(shown.rollout) or task == "CleanUp":
+        return None
+    old, known = version_before(shown, shown.stable), shown.stable_revision
+    total = 0
+    for facts in (*shown.of_active, *shown.of_inactive):
+        for group in groups(facts):
+            is_old = facts is shown.stable and known in ("", group.revision)
+            total += sum(held(facts, group, old if is_old else facts.workload.version).values())
+    return total
+
+
 def _causes(rollout: Object) -> Iterator[str]:
     for trouble in ((rollout.get("status") or {}).get("notReadyGroups") or ())[:_CAUSES]:
         group = trouble.get("group")
@@ -177,13 +203,26 @@ def users(shown: Release) -> str:
     if not releasing(rollout) or not told:
         return ""
     asked, accepted = _weight(told.get("desired")), _weight(told.get("applied"))
-    words = f"new {asked} asked, {accepted} accepted"
+    words = f"new {asked} asked, {accepted} accepted" if tells_share(rollout) else _of_renewed(rollout, accepted)
     answer = _ANSWERS.get(str(told.get("answeredBy")))
     if answer is not None:
         return f"AFFECTED: no group is whole, {answer}; {words}"
     if summary(rollout)["state"] == "Stalled" and asked == accepted == "0%":
         return f"NOT AFFECTED: {words}; stable {summary(rollout)['stable']} ready"
     return words + (f": {told['message']}" if asked != accepted and told.get("message") else "")
+
+
+def _of_renewed(rollout: Object, beside: str) -> str:
+    """Who gets the requests while the workload's own groups are renewed, and after that; ``beside`` is the weight of
+    the new groups beside them.
+    """
+    if has_promoted(rollout):
+        return "all requests go to the new version"
+    if beside == "0%":
+        return f"all requests go to {named(rollout)}, whose groups are renewed"
+    return (
+        f"{beside} go to new groups beside {named(rollout)}, the others to {named(rollout)}, whose groups are renewed"
+    )
 
 
 def _weight(known: Object | None) -> str:
@@ -226,13 +265,14 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
 
 def peak_of(shown: Release, steps: tuple[PlannedStep, ...]) -> Peak | None:
     """The peak of a release that is on, with companions of a pair; None where it takes no more than what serves, or
-    none at all, and when it is over.
+    none at all, on a way back, and when it is over.
     """
-    if shown.stable is None or not releasing(shown.rollout) or have_turned(shown.rollout):
+    is_on = releasing(shown.rollout) and not (have_turned(shown.rollout) or goes_back(shown.rollout))
+    if shown.stable is None or not is_on:
         return None
-    old, new = shown.stable.workload, (shown.edited or shown.stable).workload.version
-    each = old.version.accelerators, new.accelerators
-    most = peak(shown.rollout, steps, shown.full_size, standing=old.replicas, each=each)
+    standing, new = shown.stable.workload.replicas, (shown.edited or shown.stable).workload.version
+    each = version_before(shown, shown.stable).accelerators, new.accelerators
+    most = peak(shown.rollout, steps, shown.full_size, standing=standing, each=each)
     beside = sum(_accelerators_of_both(one, other) for one, other in shown.companions)
     if most is None or not (any(each) or beside):
         return None

@@ -10,7 +10,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.replica_math import groups_after, in_proportion, is_bare_promotion
 from rollout_lws.capacity.shifted_pair import Margin
 from rollout_lws.cli.rollouts import recorded_capacity, style
-from rollout_lws.cli.sides import scales_sides, shift_of, standing_in, swaps
+from rollout_lws.cli.sides import scales_sides, shift_of, sides_of, standing_in, swaps
 from rollout_lws.objects.scaling import scaled
 
 Object = dict[str, Any]
@@ -133,7 +133,12 @@ def peak(
     most = max((replicas if strategy.full_set else 0, *(step.groups for step in steps)))
     reached = next((step.index for step in steps if step.groups == most), 0)
     extra = strategy.extra(most)
-    return Peak(standing * each[0] + extra * each[1], reached) if extra else None
+    if not extra:
+        return None
+    taken, renewed = standing * each[0] + extra * each[1], (replicas + extra) * each[1]
+    # Where the own groups are renewed, the last of those stand beside the extra ones.
+    renews = sides_of(rollout) is None and not swaps(rollout)
+    return Peak(renewed, 0) if renews and renewed > taken else Peak(taken, reached)
 
 
 def _peak_of_shift(steps: tuple[PlannedStep, ...], replicas: int, margin: Margin, each: tuple[int, int]) -> Peak | None:

@@ -28,6 +28,10 @@ _ENDED = ("Healthy", "Aborted", "Disabled")
 _ARRIVED = ("StepMetricsAnalysis", "StepPaused", "StepReady", "Completed")
 #: Summary states of a release whose pods lack capacity.
 _NO_ROOM = ("WaitingForQuota", "WaitingForAccelerators")
+#: Phases of a Rollout that manages no workload.
+_NOT_MANAGED = ("Initial", "Disabled")
+#: Reasons of a Rollout whose workloads are not all there, as when they are applied after it.
+_TO_COME = ("WorkloadNotFound", "CounterpartMissing", "CompanionMissing")
 _NONE: Mapping[str, Object] = MappingProxyType({})
 
 
@@ -232,7 +236,7 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     if lacks_workloads(rollout, pinned):
         return _incomplete(name, rollout, goal)
     if not_seen(rollout, pinned):
-        return _undecided(name, rollout)
+        return _undecided(name, rollout) or _refused(name, rollout, goal)
     seen = status.get("observedTemplateHash")
     if seen and not _of_pinned_spec(status, pinned) and seen != pinned.template_hash:
         return replaced(rollout)
@@ -263,6 +267,18 @@ def _undecided(name: str, rollout: Object) -> Verdict | None:
     """The verdict on a pair whose sides the controller cannot tell apart; None while it has not looked."""
     sides, stalled = sides_of(rollout), condition(rollout, "Stalled")
     if sides is None or sides.known or stalled is None:
+        return None
+    return Verdict(3, "stalled", f"rollout/{name} is stalled: {stalled.get('message') or message(rollout)}")
+
+
+def _refused(name: str, rollout: Object, goal: Goal) -> Verdict | None:
+    """The verdict on a Rollout that releases nothing as it is, so that no version is ever observed; None where all that
+    is lacking may be applied with the version itself.
+    """
+    stalled = condition(rollout, "Stalled")
+    if stalled is None or stalled.get("reason") in _TO_COME or goal.word == "aborted":
+        return None
+    if (rollout.get("status") or {}).get("phase") not in _NOT_MANAGED:
         return None
     return Verdict(3, "stalled", f"rollout/{name} is stalled: {stalled.get('message') or message(rollout)}")
 

@@ -186,12 +186,12 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> tuple[boo
     counted = not keeps_restarting(before)
     if counted and going & ({each.uid for each in after.restarts} - {each.uid for each in before.restarts}):
         return True, due
+    resting = after.phase in (Phase.HEALTHY, Phase.ABORTED)
+    if resting and not (going or d.o.remains) and _accelerators(before) != _accelerators(after):
+        # The last pod that had to go has: another workload may be waiting for its accelerators.
+        return True, due
     if before.message == after.message and _about_traffic(after) in (None, _about_traffic(before)):
         return False, due
-    resting = after.phase in (Phase.HEALTHY, Phase.ABORTED)
-    if resting and not d.o.remains and _accelerators(before) != _accelerators(after):
-        # The canary's last pod has terminated: another workload may be waiting for its accelerators.
-        return True, due
     told_at = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
     ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told_at)
     settled = ready + timedelta(seconds=SETTLED_SECONDS)

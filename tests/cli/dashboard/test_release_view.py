@@ -34,6 +34,10 @@ def timeline(*entries: tuple[str, int | None, str]) -> list[Object]:
     return [{"at": f"2026-01-01T11:{at}:00Z", "step": step, "state": state} for at, step, state in entries]
 
 
+PROMOTION: Object = {"reason": "Success", "task": "Promote"}
+CLEAN_UP: Object = {"reason": "Success", "task": "CleanUp"}
+SWAP: Object = {"blueGreen": {"steps": STEPS, "promotion": "Swap"}}
+PROMOTED = timeline(("07", None, "Promote"))
 BACK = timeline(("00", 1, "StepUpgrade"), ("05", 2, "StepUpgrade"), ("09", None, "CleanUp"), ("10", None, "Completed"))
 
 
@@ -55,7 +59,8 @@ def states(found: Object) -> list[str]:
     [
         ({"currentStepIndex": 1}, ["current", "ahead", "ahead"]),
         ({"currentStepIndex": 2}, ["done", "current", "ahead"]),
-        ({"currentStepIndex": 3, "finalising": {"reason": "Success", "task": "Promote"}}, ["done"] * 3),
+        ({"currentStepIndex": 3, "finalising": PROMOTION}, ["done", "done", "current"]),
+        ({"currentStepIndex": 3, "finalising": CLEAN_UP}, ["done"] * 3),
         (
             {"currentStepIndex": 2, "finalising": {"reason": "Aborted", "task": "RollBackSteps"}},
             ["done", "stopped", "ahead"],
@@ -63,6 +68,8 @@ def states(found: Object) -> list[str]:
         ({"phase": "Healthy"}, ["ahead"] * 3),
         ({"phase": "Healthy", "timeline": timeline(("00", 1, "StepUpgrade"), ("09", None, "Completed"))}, ["done"] * 3),
         ({"phase": "Aborted", "timeline": BACK}, ["done", "stopped", "ahead"]),
+        # In the promotion.
+        ({"phase": "Aborted", "timeline": [*BACK[:2], *PROMOTED, *BACK[2:]]}, ["done", "done", "stopped"]),
         ({"phase": "Aborted"}, ["ahead"] * 3),
         # What was applied instead was the stable version.
         (
@@ -151,9 +158,43 @@ def accepted(style: Object, *states: str) -> list[int | None]:
 
 
 def test_the_groups_beside_the_own_ones_tell_no_share_once_those_have_the_new_version() -> None:
-    assert accepted(CANARY, "Promote", "CleanUp", "CleanUp", "Completed") == [40, None, None, 40]
+    assert accepted(CANARY, "Promote", "CleanUp", "CleanUp", "Completed") == [None, None, None, 40]
     assert accepted(CANARY, "RollBackSteps", "CleanUp") == [40, 40]
-    assert accepted(CANARY, "Promote", "RollBackPromotion", "CleanUp") == [40, 40, 40]
+    assert accepted(CANARY, "Promote", "RollBackPromotion", "CleanUp") == [None, 40, 40]
+    assert accepted(SWAP, "Promote", "CleanUp", "Completed") == [40, None, 40]
+
+
+def test_a_share_is_told_only_where_it_is_that_of_the_new_version() -> None:
+    """Of promotions that renew the workload's own groups it is not, and of clean-ups neither."""
+    applied: Object = {"traffic": {"desired": {"weight": 40}, "applied": {"weight": 40}}}
+    whole: Object = {"traffic": {"desired": {"weight": 100}, "applied": {"weight": 100}}}
+    back: Object = {"finalising": {"reason": "Aborted", "task": "CleanUp"}}
+
+    def told(style: Object, **status: Any) -> tuple[int | None, int | None, str]:
+        made = rollout(style, **status)
+        found = view(release(made, [lws(), canary()], []), NOW, CALLER)
+        return found["accepted"], row(made)["weight"], found["users"]
+
+    assert told(CANARY, **applied) == (40, 40, "new 40% asked, 40% accepted")
+    assert told(CANARY, **applied, **back) == (40, 40, "new 40% asked, 40% accepted")
+    renewed = "40% go to new groups beside llama, the others to llama, whose groups are renewed"
+    assert told(CANARY, **applied, finalising=PROMOTION) == (None, None, renewed)
+    assert told(CANARY, **whole, finalising=PROMOTION) == (100, 100, "new 100% asked, 100% accepted")
+    assert told(SWAP, **applied, finalising=PROMOTION) == (40, 40, "new 40% asked, 40% accepted")
+    assert told(CANARY, **applied, finalising=CLEAN_UP) == (None, None, "all requests go to the new version")
+
+
+def test_on_a_way_back_accelerators_are_those_of_the_old_version_and_no_peak_is_ahead() -> None:
+    made = rollout(CANARY, currentStepIndex=1, summary={"state": "Loading", "accelerators": 99})
+    forth = view(release(made, [lws(), canary()], []), NOW, CALLER)["accelerators"]
+    made["status"]["finalising"] = {"reason": "Aborted", "task": "RollBackSteps"}
+    found = view(release(made, [lws(), canary()], []), NOW, CALLER)["accelerators"]
+    assert forth["peak"] and not found["peak"]
+    assert (found["now"], found["after"]) == (0, forth["after"]), "no pod is there"
+
+
+def test_no_load_is_told_once_the_new_version_serves_everywhere_but_that_of_the_last_place() -> None:
+    assert seen(currentStepIndex=3, finalising=CLEAN_UP)["loads"] == {"done": 0, "toCome": 0}
 
 
 def paired() -> Object:
@@ -162,14 +203,13 @@ def paired() -> Object:
     return made
 
 
-def test_a_pair_names_both_workloads_and_which_groups_only_accompany() -> None:
+def test_a_pair_names_both_workloads_with_their_companions() -> None:
     made = paired()
     made["spec"]["companions"] = [{"name": "prefill", "counterpart": "prefill-green"}]
     names = ("llama", "llama-green", "prefill", "prefill-green")
     found = view(release(made, [lws(each) for each in names], []), NOW, CALLER)
     both = "leaderworkerset/llama with prefill and leaderworkerset/llama-green with prefill-green"
     assert found["workload"] == both
-    assert {each["workload"] for each in found["versions"] if each["accompanies"]} == {"prefill", "prefill-green"}
     made["status"]["active"] = "llama-green"
     assert view(release(made, [lws(each) for each in names], []), NOW, CALLER)["workload"] == both
 

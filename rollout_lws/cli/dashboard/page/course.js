@@ -25,18 +25,14 @@ export class Course {
 }
 
 function point(seen, now) {
-  // As the timeline counts them, without companions.
-  const counted = seen.versions.filter((each) => !each.accompanies);
-  const groups = (isNew) => counted.filter((each) => each.new === isNew).flatMap((each) => each.groups);
-  const ready = (isNew) => groups(isNew).filter((each) => each.state === "ready").length;
   return {
     at: now,
     step: seen.ending ? 0 : seen.at,
     state: seen.ending || seen.stepState,
     asked: seen.asked,
     accepted: seen.accepted,
-    fresh: ready(true),
-    stable: ready(false),
+    fresh: seen.ready.new,
+    stable: seen.ready.stable,
   };
 }
 

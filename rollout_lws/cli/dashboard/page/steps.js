@@ -87,7 +87,7 @@ function countdown(step, state, from) {
 
 /** What comes after the steps, while it is on. */
 function ending(seen) {
-  if (!seen.ending) return null;
+  if (!seen.ending || seen.steps.some((each) => each.state === "current")) return null;
   const { waitsFor, since: from } = seen.current;
   return h("li", { class: `current ending ${toneOf(seen.state)}`, "data-key": "ending", "aria-current": "step" },
     h("span", { class: "node", "aria-hidden": "true" }, seen.ending === "way back" ? "↶" : "★"),

@@ -34,7 +34,7 @@ export class Weights {
   }
 
   of(seen) {
-    return [seen.release, seen.releasing, seen.timeline, seen.asked, seen.accepted, seen.groupsTold, seen.at, seen.stepState, seen.ending];
+    return [seen.release, seen.releasing, seen.timeline, seen.asked, seen.accepted, seen.ready, seen.at, seen.stepState, seen.ending];
   }
 
   draw(seen) {

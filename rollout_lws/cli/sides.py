@@ -176,6 +176,10 @@ def have_turned(rollout: Object) -> bool:
     return has_promoted(rollout) and roles_of(rollout) is not None
 
 
+#: Tasks of an ending release in which a workload that is released alone has its own groups renewed.
+PROMOTIONS = ("Promote", "RollBackPromotion")
+
+
 def has_promoted(rollout: Object) -> bool:
     """Whether the new version of the release that is on serves everywhere, so that only its clean-up is left."""
     status = rollout.get("status") or {}
@@ -191,10 +195,11 @@ def goes_back(rollout: Object) -> bool:
 
 
 def renews(rollout: Object) -> bool:
-    """Whether a promotion renews the workload's own groups, which get their part of the requests all the while."""
-    ending = (rollout.get("status") or {}).get("finalising") or {}
-    is_on = (ending.get("reason"), ending.get("task")) == ("Success", "Promote")
-    return is_on and sides_of(rollout) is None and not swaps(rollout)
+    """Whether a promotion, or the way back from one, renews the workload's own groups, which get their part of the
+    requests all the while.
+    """
+    task = ((rollout.get("status") or {}).get("finalising") or {}).get("task")
+    return task in PROMOTIONS and sides_of(rollout) is None and not swaps(rollout)
 
 
 def tells_share(rollout: Object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.cli.sides import sides_of, swaps
+from rollout_lws.cli.sides import PROMOTIONS, sides_of, swaps
 
 Object = dict[str, Any]
 
@@ -17,7 +17,7 @@ def timeline(rollout: Object) -> list[Object]:
         entry = _entry(told)
         if entry["state"] != "CleanUp":
             promoted = entry["state"] == "Promote"
-        renews = entry["state"] == "Promote" and not turns and entry["accepted"] != 100
+        renews = entry["state"] in PROMOTIONS and not turns and entry["accepted"] != 100
         if not paired and (renews or (promoted and entry["state"] == "CleanUp")):
             # What groups beside the workload's own get says less once those are renewed, as sides.tells_share knows.
             entry |= {"asked": None, "accepted": None}

@@ -68,7 +68,9 @@ _DEMOS = {
     f" drains are cut to {manifests.SHORT_WAIT} s, and gates left out, since no model server runs here.",
 )
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
-@click.option("--page", is_flag=True, help="Show it on a page in the browser, too; at a terminal you approve it there.")
+@click.option(
+    "--page", is_flag=True, help="Show it on a page in the browser, too; at a terminal without --fast you approve it."
+)
 @click.option("--no-browser", is_flag=True, help="Of --page: print its address only.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
 def demo(what: str, files: tuple[str, ...], fast: bool, page: bool, no_browser: bool, api_group: str) -> None:

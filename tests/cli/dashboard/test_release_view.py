@@ -160,7 +160,7 @@ def accepted(style: Object, *states: str) -> list[int | None]:
 def test_the_groups_beside_the_own_ones_tell_no_share_once_those_have_the_new_version() -> None:
     assert accepted(CANARY, "Promote", "CleanUp", "CleanUp", "Completed") == [None, None, None, 40]
     assert accepted(CANARY, "RollBackSteps", "CleanUp") == [40, 40]
-    assert accepted(CANARY, "Promote", "RollBackPromotion", "CleanUp") == [None, 40, 40]
+    assert accepted(CANARY, "Promote", "RollBackPromotion", "CleanUp") == [None, None, 40]
     assert accepted(SWAP, "Promote", "CleanUp", "Completed") == [40, None, 40]
 
 
@@ -180,6 +180,7 @@ def test_a_share_is_told_only_where_it_is_that_of_the_new_version() -> None:
     renewed = "40% go to new groups beside llama, the others to llama, whose groups are renewed"
     assert told(CANARY, **applied, finalising=PROMOTION) == (None, None, renewed)
     assert told(CANARY, **whole, finalising=PROMOTION) == (100, 100, "new 100% asked, 100% accepted")
+    assert told(CANARY, **applied, finalising=PROMOTION | {"reason": "Aborted", "task": "RollBackPromotion"})[0] is None
     assert told(SWAP, **applied, finalising=PROMOTION) == (40, 40, "new 40% asked, 40% accepted")
     assert told(CANARY, **applied, finalising=CLEAN_UP) == (None, None, "all requests go to the new version")
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cli.plan.snapshots import plan_of
+from tests.scenarios.containers import Containers
+from tests.scenarios.paired import GREEN, apply, approve_to_the_end, scaled_pair
 from tests.scenarios.stories import at_rest
 from tests.scenarios.test_refused_versions import template
 from tests.scenarios.world import World
@@ -44,3 +46,31 @@ async def test_a_group_that_fits_on_no_node_holds_nothing(world: World, capacity
     plan = plan_of(world)
     assert plan.now == {GPU: held}
     assert plan.requested == {GPU: held + 24}
+
+
+class Accelerated(Containers):
+    """Each version asks for an accelerator for each pod."""
+
+    def of(self, version: str) -> list[dict[str, Any]]:
+        return [each | {"resources": {"limits": {GPU: "1"}}} for each in super().of(version)]
+
+
+@pytest.mark.parametrize("ending", ["promoted", "aborted"])
+async def test_a_pair_at_rest_tells_what_one_side_holds(world: World, ending: str) -> None:
+    """The last pod of the other side goes after all else has been told."""
+    world.containers = Accelerated()
+    await scaled_pair(world)
+    apply(world, GREEN, "v2")
+    await world.until_state("AwaitingApproval", 1200)
+    world.approve()
+    await world.until(
+        lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval", "step 2", 1200
+    )
+    assert world.status["summary"]["accelerators"] == 16
+    if ending == "promoted":
+        await approve_to_the_end(world)
+    else:
+        world.request("Abort")
+        await world.until_state("Aborted", 1200)
+    await world.rest()
+    assert world.status["summary"]["accelerators"] == 8

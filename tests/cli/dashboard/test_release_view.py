@@ -17,6 +17,7 @@ from rollout_lws.cli.get.caller import Caller
 from rollout_lws.cli.get.plan import planned_steps
 from rollout_lws.cli.releases import Release, typed
 from rollout_lws.cli.versions import Stored
+from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION
 from rollout_lws.targets.leader_worker_set import LeaderWorkerSet
 from tests.cli.get.objects import NOW, canary, lws, pod, release, rollout
 
@@ -213,6 +214,38 @@ def test_a_pair_names_both_workloads_with_their_companions() -> None:
     assert found["workload"] == both
     made["status"]["active"] = "llama-green"
     assert view(release(made, [lws(each) for each in names], []), NOW, CALLER)["workload"] == both
+
+
+def test_of_a_side_that_its_owner_updates_only_groups_of_its_version_are_new() -> None:
+    made = paired()
+    made["spec"]["touch"] = "RouteOnly"
+    labels = {LWS_NAME: "llama-green", LWS_REVISION: "new"}
+    owner = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama-green"}
+    meta = {"name": "llama-green", "namespace": "default", "uid": "set", "labels": labels, "generation": 1}
+    meta["ownerReferences"] = [owner | {"uid": "llama-green", "controller": True}]
+    of_green = {"metadata": meta, "spec": {"replicas": 4}, "status": {}}
+    pods = [pod("llama-green", group, "new" if group == 3 else "before") for group in range(4)]
+    found = view(release(made, [lws(), lws("llama-green")], pods, [of_green]), NOW, CALLER)["versions"]
+    told = [(each["revision"], each["new"], len(each["groups"])) for each in found if each["workload"] == "llama-green"]
+    assert told == [("before", False, 3), ("new", True, 1)]
+
+
+def test_a_version_with_more_accelerators_reaches_its_peak_when_the_last_own_groups_are_renewed() -> None:
+    pods = [pod("llama", group, "old") for group in range(4)]
+    there = release(rollout(CANARY, currentStepIndex=1, summary={"accelerators": 9}), [lws(), canary()], pods)
+    assert there.stable is not None
+    new = there.stable.workload.version
+    fewer = replace(there, before=typed(lws(size=1), LeaderWorkerSet).version)
+
+    def peak(shown: Release) -> tuple[int, int]:
+        told = view(shown, NOW, CALLER)["accelerators"]
+        return told["peak"], told["peakStep"]
+
+    assert new.accelerators == 4
+    assert peak(fewer) == (6 * 4, 2), "as many as before"
+    larger = lws(size=2)
+    grown = release(rollout(CANARY, currentStepIndex=1, summary={"accelerators": 9}), [larger, canary(size=2)], pods)
+    assert peak(replace(grown, before=new)) == (6 * 8, 0)
 
 
 def test_sides_keep_the_share_that_they_have_at_the_end() -> None:

@@ -157,6 +157,7 @@ def setting_images(lws: Object, images: Mapping[str, str], role: str) -> tuple[O
     containers, and a description of the changes. UsageError for an unknown container.
     """
     operations, told, found = _seen(lws), [], set()
+    has_roles = len(format_of_members(lws["spec"]).roles) > 1
     for of_role, place, each in placed_containers(lws["spec"]):
         name = str(each.get("name"))
         wanted = images.get(name) or (images.get("*") if "/containers/" in place else None)
@@ -165,7 +166,7 @@ def setting_images(lws: Object, images: Mapping[str, str], role: str) -> tuple[O
         found.add(name if name in images else "*")
         if each.get("image") != wanted:
             operations.append({"op": "add", "path": f"/spec/{place}/image", "value": wanted})
-            told.append(f"{of_role} {name}: {each.get('image')} -> {wanted}")
+            told.append(f"{of_role if has_roles else 'container'} {name}: {each.get('image')} -> {wanted}")
     missing = sorted(set(images) - found)
     if missing:
         of = "" if role == "all" else f" of the {role}"

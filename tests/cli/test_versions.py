@@ -115,6 +115,12 @@ def test_images_are_set_where_they_were_meant(wanted: dict[str, str], role: str,
     assert len(told) == sum(a != b for a, b in zip(images(with_leader()), after, strict=True))
 
 
+def test_a_stateful_set_has_containers_of_no_role() -> None:
+    made = with_leader()
+    made["spec"] = {"template": made["spec"]["leaderWorkerTemplate"]["workerTemplate"]}
+    assert versions.setting_images(made, {"vllm": "vllm:2"}, "all")[1] == ["container vllm: vllm:1 -> vllm:2"]
+
+
 def test_images_that_are_set_already_are_no_edit() -> None:
     operations, told = versions.setting_images(with_leader(), {"vllm": "vllm:1"}, "all")
     assert told == [] and json_patch(with_leader(), operations) == with_leader()

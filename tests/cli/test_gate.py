@@ -58,6 +58,18 @@ def test_an_id_that_is_not_applied_yet_is_waited_for(world: World) -> None:
     assert world.run("status", "llama", "--release-id", "b2", "--timeout", "20s").exit_code == 0
 
 
+@pytest.mark.parametrize("asked", [(), ("--release-id", "b2")], ids=["of the version", "of its id"])
+def test_a_rollout_that_is_refused_before_its_first_release_is_not_waited_for(
+    world: World, asked: tuple[str, ...]
+) -> None:
+    why = "LeaderWorkerSet llama is made by DisaggregatedSet llama"
+    stalled = {"type": "Stalled", "status": "True", "reason": "WorkloadOwned", "message": why, "observedGeneration": 9}
+    unseen = {"observedWorkloadGeneration": None, "observedTemplateHash": None}
+    released(world, "b2", **unseen, phase="Initial", conditions=[stalled])
+    result = world.run("status", "llama", *asked, "--timeout", "20s")
+    assert (result.exit_code, result.stderr) == (3, f"rollout-lws: rollout/llama is stalled: {why}\n")
+
+
 @pytest.mark.parametrize("told", ["b2", "b1"], ids=["seen", "never seen"])
 def test_an_id_whose_place_another_took_is_superseded(world: World, told: str) -> None:
     released(world, "b2", **LOADING, observedRolloutID=told)

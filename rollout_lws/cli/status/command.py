@@ -49,6 +49,7 @@ from rollout_lws.cli.status.gate import (
     judge_id,
     not_seen,
     pin,
+    refused,
     replaced,
     waits_on_active,
 )
@@ -157,7 +158,7 @@ class Gate:
                 self._carried = id_on(workload, self.rollouts.group)
                 self._known |= self.release in (self._carried, id_of(rollout))
             if not self._is_about(rollout) and not self._is_of_pair(rollout, workload):
-                return None
+                return refused(rollout, self.goal) if self._carried == self.release else None
             self._pinned = pin(rollout, workload, active, companions)
         if self._is_replaced(rollout, self._pinned):
             return replaced(rollout)

@@ -236,7 +236,7 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, *, fail_on_capacity: bool = 
     if lacks_workloads(rollout, pinned):
         return _incomplete(name, rollout, goal)
     if not_seen(rollout, pinned):
-        return _undecided(name, rollout) or _refused(name, rollout, goal)
+        return _undecided(name, rollout) or refused(rollout, goal)
     seen = status.get("observedTemplateHash")
     if seen and not _of_pinned_spec(status, pinned) and seen != pinned.template_hash:
         return replaced(rollout)
@@ -271,7 +271,7 @@ def _undecided(name: str, rollout: Object) -> Verdict | None:
     return Verdict(3, "stalled", f"rollout/{name} is stalled: {stalled.get('message') or message(rollout)}")
 
 
-def _refused(name: str, rollout: Object, goal: Goal) -> Verdict | None:
+def refused(rollout: Object, goal: Goal) -> Verdict | None:
     """The verdict on a Rollout that releases nothing as it is, so that no version is ever observed; None where all that
     is lacking may be applied with the version itself.
     """
@@ -280,7 +280,8 @@ def _refused(name: str, rollout: Object, goal: Goal) -> Verdict | None:
         return None
     if (rollout.get("status") or {}).get("phase") not in _NOT_MANAGED:
         return None
-    return Verdict(3, "stalled", f"rollout/{name} is stalled: {stalled.get('message') or message(rollout)}")
+    why = stalled.get("message") or message(rollout)
+    return Verdict(3, "stalled", f"rollout/{rollout['metadata']['name']} is stalled: {why}")
 
 
 def _taken_over(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:

@@ -7,7 +7,7 @@ from typing import Any
 from rollout_lws.cli.get.plan import PlannedStep, accompanying, strategy_of
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import releasing
-from rollout_lws.cli.sides import has_promoted, have_turned, roles_of
+from rollout_lws.cli.sides import goes_back, has_promoted, have_turned, roles_of
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 
@@ -30,7 +30,7 @@ def loads(shown: Release, steps: tuple[PlannedStep, ...]) -> dict[str, int]:
         return {"done": 0, "toCome": 0}
     full, (own, beside) = shown.full_size, _ready_new(shown, shown.stable)
     of_companions = sum(_ready(other) for _, other in shown.companions if other is not None)
-    if ending and ending.get("reason") != "Success":
+    if goes_back(rollout):
         to_come = full - _ready(shown.stable, shown.stable_revision)
     elif strategy.swaps:
         to_come = full - beside + sum(accompanying(rollout, full, full)) - of_companions

@@ -7,6 +7,7 @@ from typing import Any
 from rollout_lws.cli.dashboard.timeline import last_step, step_times
 from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.rollouts import has_succeeded, message, releasing, style, summary
+from rollout_lws.cli.sides import goes_back
 
 Object = dict[str, Any]
 _DONE, _CURRENT, _STOPPED, _AHEAD = "done", "current", "stopped", "ahead"
@@ -71,6 +72,6 @@ def ending(rollout: Object) -> str:
     found = (rollout.get("status") or {}).get("finalising") or {}
     if not found or not releasing(rollout):
         return ""
-    if found.get("reason") != "Success":
+    if goes_back(rollout):
         return "way back"
     return "clean-up" if found.get("task") == "CleanUp" else "promotion"

@@ -101,7 +101,7 @@ def _of_sides(shown: Release, sides: Sides) -> Iterator[Band]:
         found = (waits if is_active else unused, "" if leads else f"goes with {leader}")
         members = groups(facts)
         if is_new and runs:
-            # Of a side that its owner updates, some still run what came before.
+            # While the owner updates this side, the LWS still has groups of earlier revisions.
             before = tuple(group for group in members if group.revision != runs)
             members = tuple(group for group in members if group.revision == runs)
             for revision in dict.fromkeys(group.revision for group in before):

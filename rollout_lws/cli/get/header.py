@@ -213,8 +213,8 @@ def users(shown: Release) -> str:
 
 
 def _of_renewed(rollout: Object, beside: str) -> str:
-    """Who gets the requests while the workload's own groups are renewed, and after that; ``beside`` is the weight of
-    the new groups beside them.
+    """Which workload requests go to while a promotion renews the workload's own groups, and in the clean-up after it;
+    ``beside`` is the accepted weight of the canary's Service.
     """
     if has_promoted(rollout):
         return "all requests go to the new version"

@@ -34,7 +34,7 @@ HELP = {
     "rollout_lws_accelerators": "Accelerators that the groups of a version hold; pods without a node hold none.",
     "rollout_lws_accelerators_waiting": "Accelerators of the new version while its release waits for a person.",
     "rollout_lws_weight_desired_ratio": "Share of requests that the new version is to have, 0 to 1.",
-    "rollout_lws_weight_applied_ratio": "Share of requests of the new version that routers accepted last, 0 to 1.",
+    "rollout_lws_weight_applied_ratio": "Weight of the new version that routers accepted last, 0 to 1.",
     "rollout_lws_paused_since_timestamp_seconds": "Since when it is paused by hand; absent while it is not.",
     "rollout_lws_pending_since_timestamp_seconds": "Since when a version waits under the hold and is not released.",
     "rollout_lws_gates": "1 for the result of each gate of the step that is on; Measuring while there is none.",

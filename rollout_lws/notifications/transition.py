@@ -26,6 +26,7 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.rollout.commands import ways_on
 from rollout_lws.rollout.decision import GateEnd, ReleaseEvent
 from rollout_lws.rollout.decision import Verdict as Decided
+from rollout_lws.rollout.reasons import Ending, Task
 
 #: Namespace of our ids, in the sense of RFC 9562.
 _IDS = uuid.UUID("6f6b7c3e-2f0d-5c5e-9a55-3f1f4c1d9a10")
@@ -80,7 +81,7 @@ def _data(told: Transition) -> Data:
         state=(status.summary.state if status.summary is not None else "") or None,
         verdict=_verdict(told.verdict),
         step=_step(rollout, status),
-        weight=_weight(status),
+        weight=_weight(rollout, status),
         versions=_versions(status),
         groups=_groups(status),
         gates=tuple(map(_gate, event.gates)),
@@ -106,11 +107,19 @@ def _step(rollout: Rollout, status: RolloutStatus) -> Step | None:
     return Step(index=sub.current_step_index, of=len(style.steps), state=sub.current_step_state)
 
 
-def _weight(status: RolloutStatus) -> Weight | None:
-    traffic = status.traffic
+def _weight(rollout: Rollout, status: RolloutStatus) -> Weight | None:
+    """The share of the new version; None where the weight is not that: while a promotion renews the workload's own
+    groups, which get requests too, and once it has promoted.
+    """
+    traffic, ending = status.traffic, status.finalising
     if traffic is None or traffic.desired is None:
         return None
-    return Weight(desired=traffic.desired.weight, applied=traffic.applied.weight if traffic.applied else None)
+    applied = traffic.applied.weight if traffic.applied else None
+    if ending is not None and rollout.spec.counterpart_ref is None:
+        renews = ending.task in (Task.PROMOTE, Task.ROLL_BACK_PROMOTION) and applied != 100
+        if renews or (ending.task, ending.reason) == (Task.CLEAN_UP, Ending.SUCCESS):
+            return None
+    return Weight(desired=traffic.desired.weight, applied=applied)
 
 
 def _versions(status: RolloutStatus) -> Versions:

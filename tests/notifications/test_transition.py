@@ -16,7 +16,7 @@ from rollout_lws.notifications.schema import PATH
 from rollout_lws.notifications.transition import Transition, notification
 from rollout_lws.rollout.decision import ReleaseEvent
 from rollout_lws.rollout.reasons import EventReason
-from tests.notifications.samples import AT, rollout, transition
+from tests.notifications.samples import AT, STATUS, rollout, transition
 
 
 def told(given: Transition) -> dict[str, Any]:
@@ -101,6 +101,29 @@ def test_a_rollout_without_a_status_has_little_to_tell() -> None:
     assert {"phase", "state", "verdict", "step", "weight", "versions", "groups", "gates", "next"}.isdisjoint(
         {name for name, value in data.items() if value}
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "reason", "applied", "share"),
+    [
+        ("Promote", "Success", 40, None),
+        ("Promote", "Success", 100, 100),
+        ("RollBackPromotion", "Aborted", 40, None),
+        ("RollBackSteps", "Aborted", 40, 40),
+        ("CleanUp", "Aborted", 0, 0),
+        ("CleanUp", "Success", 0, None),
+    ],
+)
+def test_a_weight_is_told_only_where_it_is_the_share_of_the_new_version(
+    task: str, reason: str, applied: int, share: int | None
+) -> None:
+    weight = {"weight": applied}
+    status = STATUS | {
+        "finalising": {"task": task, "reason": reason},
+        "traffic": {"desired": weight, "applied": weight},
+    }
+    found = told(transition(rollout=rollout(status)))["data"].get("weight") or {}
+    assert found.get("applied") == share
 
 
 def test_at_rest_there_is_no_new_version() -> None:

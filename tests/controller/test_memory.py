@@ -44,6 +44,9 @@ _STEPS = ({"replicas": 1, "pause": {"duration": 0}}, {"replicas": "100%"})
 #: Bytes of a Rollout with four groups, of any size, after a release. 400 MB for 5,000 of them, less 62 of a bare
 #: process and a third for what is remembered of decisions and what allocators waste, would be 50 kB. It takes 40.
 _BUDGET = 44_000
+#: A table of the whole process, such as that of interned strings, which grows in the middle of one of them adds to that
+#: one alone; what a fleet takes is the same in each.
+_ATTEMPTS = 3
 
 
 class Lists(FakeTransport):
@@ -106,7 +109,11 @@ async def in_caches(template: list[dict[str, Any]], rollouts: int) -> int:
 
 async def test_a_rollout_at_rest_keeps_to_its_budget_and_growth_is_in_proportion() -> None:
     template = await released()
-    few, more, many = [await in_caches(template, rollouts) for rollouts in (10, 30, 50)]
-    assert (many - few) / 40 < _BUDGET
-    # Tables double at sizes of their own, and what other tests have left goes at any moment.
-    assert (many - more) / (more - few) == pytest.approx(1, abs=0.1)
+    told = []
+    for _ in range(_ATTEMPTS):
+        few, more, many = [await in_caches(template, rollouts) for rollouts in (10, 30, 50)]
+        each, growth = (many - few) / 40, (many - more) / (more - few)
+        told.append((each, growth))
+        if each < _BUDGET and growth == pytest.approx(1, abs=0.1):
+            return
+    raise AssertionError(f"bytes of a Rollout, and how they grow: {told}")
